@@ -1,0 +1,339 @@
+"""The Transformer of the book: sizes, parameter blocks, forward pass, loss and gradient (chapters 1 and 2).
+
+The network is written once, against the array API: NumPy float64 and torch tensors run through the same lines. One
+layer with one head is the network of the paper; L layers and n_h heads are the same lines in a loop.
+
+Inputs are ``X`` of shape (P, n, d): P samples of n tokens. A leading axis of runs may stand before the matrices of
+the parameters, before X and Y, and in the residual coefficients; all must agree where they are there.
+"""
+
+import math
+from dataclasses import InitVar, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .activations import Activation, activation
+from .validation import finite_array, finite_float, positive_int, require
+
+Array = Any
+Parameters = dict[str, Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformer:
+    """Sizes and fixed choices of the network.
+
+    d, d_k, m, c: width, key width, feed-forward width, outputs. ``activation``: a name or an ``Activation``.
+    ``beta_attention`` and ``beta_ffn`` are the coefficients of the two skips (>= 0): a number, or a sequence with one
+    number a run; ``beta`` sets both. ``layers`` and ``heads`` are 1 in the paper.
+
+    Raises ValueError for a size below 1, a negative beta, an unknown activation, ``beta`` beside one of the two.
+    """
+
+    d: int
+    d_k: int
+    m: int
+    c: int
+    activation: Activation = "gelu"
+    beta: InitVar[Any] = None
+    beta_attention: Any = None
+    beta_ffn: Any = None
+    layers: int = 1
+    heads: int = 1
+
+    def __post_init__(self, beta):
+        for name in ("d", "d_k", "m", "c", "layers", "heads"):
+            object.__setattr__(self, name, positive_int(getattr(self, name), name))
+        object.__setattr__(self, "activation", activation(self.activation))
+        for name in ("beta_attention", "beta_ffn"):
+            given = getattr(self, name)
+            if beta is not None:
+                require(given is None, name, "nothing beside beta, which sets both", repr(given))
+                given = beta
+            object.__setattr__(self, name, _coefficient(1.0 if given is None else given, name))
+
+    def with_beta(self, beta=None, *, beta_attention=None, beta_ffn=None) -> "Transformer":
+        """The same network with other residual coefficients; those not named become 1."""
+        sizes = {name: getattr(self, name) for name in ("d", "d_k", "m", "c", "activation", "layers", "heads")}
+        return Transformer(**sizes, beta=beta, beta_attention=beta_attention, beta_ffn=beta_ffn)
+
+    @property
+    def runs(self) -> int | None:
+        """Number of runs in the residual coefficients, None if they are plain numbers."""
+        lengths = {len(b) for b in (self.beta_attention, self.beta_ffn) if isinstance(b, tuple)}
+        require(len(lengths) <= 1, "beta_ffn", "as many runs as beta_attention", f"lengths {sorted(lengths)}")
+        return lengths.pop() if lengths else None
+
+    def name(self, block: str, layer: int = 1, head: int = 1) -> str:
+        """Name of a block: plain ("W_Q") for one layer and head, else "W_Q.layer.head", "W_1.layer" (from 1)."""
+        if block == "W_U" or (self.layers == 1 and self.heads == 1):
+            return block
+        return f"{block}.{layer}.{head}" if block in ("W_Q", "W_K", "W_V") else f"{block}.{layer}"
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """Shape of every block, in the order of the book: per layer Q, K, V of each head, then 1, 2; last U."""
+        d, d_k, m, c = self.d, self.d_k, self.m, self.c
+        shapes = {}
+        for layer in range(1, self.layers + 1):
+            for head in range(1, self.heads + 1):
+                shapes[self.name("W_Q", layer, head)] = (d, d_k)
+                shapes[self.name("W_K", layer, head)] = (d, d_k)
+                shapes[self.name("W_V", layer, head)] = (d, d)
+            shapes[self.name("W_1", layer)] = (d, m)
+            shapes[self.name("W_2", layer)] = (m, d)
+        shapes["W_U"] = (d, c)
+        return shapes
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Names of the parameter blocks in order."""
+        return tuple(self.shapes)
+
+    @property
+    def parameter_count(self) -> int:
+        """D, the number of parameters."""
+        return sum(rows * columns for rows, columns in self.shapes.values())
+
+
+def _coefficient(beta, name):
+    if isinstance(beta, (int, float)):
+        return finite_float(beta, name, low=0.0)
+    values = finite_array(beta, name)
+    if values.ndim == 0:
+        return finite_float(float(values), name, low=0.0)
+    require(values.ndim == 1 and values.shape[0] > 0, name, "a number or one number a run", f"shape {values.shape}")
+    return tuple(finite_float(float(b), name, low=0.0) for b in values)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Every intermediate matrix of one layer, by sample: each has shape (..., P, n, columns).
+
+    T is the layer's input (X in the first layer). queries, keys, values = T W_Q, T W_K, T W_V and the logits G and
+    attention matrices S (columns n) are tuples with one entry a head. Z, E, A, H as in the notation table.
+    """
+
+    T: Array
+    queries: tuple[Array, ...]
+    keys: tuple[Array, ...]
+    values: tuple[Array, ...]
+    G: tuple[Array, ...]
+    S: tuple[Array, ...]
+    Z: Array
+    E: Array
+    A: Array
+    H: Array
+
+
+@dataclass(frozen=True)
+class Forward:
+    """A forward pass: the layers and the output F (..., P, n, c).
+
+    Z, E, A, H are those of the last layer; G and S too where it has one head (ValueError otherwise).
+    """
+
+    layers: tuple[Layer, ...]
+    F: Array
+    Z: Array = field(init=False)
+    E: Array = field(init=False)
+    A: Array = field(init=False)
+    H: Array = field(init=False)
+
+    def __post_init__(self):
+        for name in ("Z", "E", "A", "H"):
+            object.__setattr__(self, name, getattr(self.layers[-1], name))
+
+    @property
+    def G(self):
+        return self._one_head("G")
+
+    @property
+    def S(self):
+        return self._one_head("S")
+
+    def _one_head(self, name):
+        per_head = getattr(self.layers[-1], name)
+        require(len(per_head) == 1, name, "one head (else use layers[l].G[h], layers[l].S[h])", f"{len(per_head)} heads")
+        return per_head[0]
+
+
+def stack(T):
+    """Stack the samples: (..., P, n, columns) -> (..., N, columns) with N = Pn, row p n + i for token i of sample p."""
+    return array_namespace(T).reshape(T, (*T.shape[:-3], T.shape[-3] * T.shape[-2], T.shape[-1]))
+
+
+def unstack(T, samples):
+    """Undo ``stack``: (..., N, columns) -> (..., samples, N / samples, columns)."""
+    require(T.shape[-2] % samples == 0, "T", f"rows that {samples} samples share evenly", f"{T.shape[-2]} rows")
+    return array_namespace(T).reshape(T, (*T.shape[:-2], samples, T.shape[-2] // samples, T.shape[-1]))
+
+
+def stack_attention(S):
+    """The stacked attention matrix blkdiag(S_1, ..., S_P): (P, n, n) -> (N, N)."""
+    xp = array_namespace(S)
+    P, n = S.shape[0], S.shape[-1]
+    eye = xp.eye(P, dtype=S.dtype)
+    return xp.reshape(eye[:, None, :, None] * S[:, :, None, :], (P * n, P * n))
+
+
+def transpose(T):
+    """Transpose of the last two axes."""
+    return array_namespace(T).matrix_transpose(T)
+
+
+def multiply(T, W):
+    """T W for samples T (..., P, n, a) and a shared matrix W (..., a, b), as one product of the stack."""
+    return unstack(stack(T) @ W, T.shape[-3])
+
+
+def contract(T, U):
+    """Sum over the samples of T_p^T U_p: (..., P, n, a), (..., P, n, b) -> (..., a, b)."""
+    return transpose(stack(T)) @ stack(U)
+
+
+def coefficient(beta, like):
+    """A residual coefficient that multiplies arrays (..., P, n, columns): a float, or (runs, 1, 1, 1)."""
+    if isinstance(beta, float):
+        return beta
+    xp = array_namespace(like)
+    return xp.reshape(xp.asarray(beta, dtype=like.dtype, device=like.device), (-1, 1, 1, 1))
+
+
+def softmax(G):
+    """Row-wise softmax (over the last axis)."""
+    xp = array_namespace(G)
+    weights = xp.exp(G - xp.max(G, axis=-1, keepdims=True))
+    return weights / xp.sum(weights, axis=-1, keepdims=True)
+
+
+def softmax_pullback(S, S_bar):
+    """Adjoint of the logits, row by row Gamma(s) s_bar = s o (s_bar - <s, s_bar>)."""
+    xp = array_namespace(S)
+    return S * (S_bar - xp.sum(S * S_bar, axis=-1, keepdims=True))
+
+
+def check_inputs(transformer, parameters, X, Y=None):
+    """Validate shapes and finiteness; return (X, Y). Every public function of the theory calls it once."""
+    require(isinstance(transformer, Transformer), "transformer", "a Transformer", type(transformer).__name__)
+    require(isinstance(parameters, dict), "parameters", "a dict of matrices", type(parameters).__name__)
+    missing = [b for b in transformer.blocks if b not in parameters]
+    extra = [b for b in parameters if b not in transformer.shapes]
+    require(not missing, "parameters", "the blocks " + ", ".join(transformer.blocks), "no " + ", ".join(missing))
+    require(not extra, "parameters", "the blocks " + ", ".join(transformer.blocks), "also " + ", ".join(extra))
+    for block, shape in transformer.shapes.items():
+        finite_array(parameters[block], block, (..., *shape))
+    X = finite_array(X, "X", (..., "P", "n", transformer.d))
+    require(0 not in X.shape, "X", "at least one sample and one token", f"shape {tuple(X.shape)}")
+    if Y is not None:
+        Y = finite_array(Y, "Y", (..., X.shape[-3], X.shape[-2], transformer.c))
+    _common_runs(transformer, parameters, X, Y)
+    return X, Y
+
+
+def _common_runs(transformer, parameters, X, Y):
+    leading = {block: tuple(parameters[block].shape[:-2]) for block in transformer.blocks}
+    leading["X"] = tuple(X.shape[:-3])
+    if Y is not None:
+        leading["Y"] = tuple(Y.shape[:-3])
+    if transformer.runs is not None:
+        leading["beta"] = (transformer.runs,)
+    found = {name: axes for name, axes in leading.items() if axes}
+    for name, axes in found.items():
+        first = next(iter(found))
+        require(len(axes) == 1, name, "at most one leading axis (the runs)", f"leading axes {axes}")
+        require(axes == found[first], name, f"{found[first][0]} runs as in {first}", f"{axes[0]} runs")
+
+
+def forward(transformer, parameters, X) -> Forward:
+    """The forward pass with every intermediate matrix.
+
+    X: (P, n, d), or (runs, P, n, d). Raises ValueError for wrong shapes, missing blocks, NaN or infinite values.
+    """
+    X, _ = check_inputs(transformer, parameters, X)
+    return forward_unchecked(transformer, parameters, X)
+
+
+def forward_unchecked(transformer, parameters, X) -> Forward:
+    """``forward`` without validation, for inner loops and automatic differentiation."""
+    layers, T = [], X
+    for layer in range(1, transformer.layers + 1):
+        layers.append(_forward_layer(transformer, parameters, layer, T))
+        T = layers[-1].H
+    return Forward(tuple(layers), multiply(T, parameters["W_U"]))
+
+
+def _forward_layer(transformer, parameters, layer, T):
+    def W(block, head=1):
+        return parameters[transformer.name(block, layer, head)]
+
+    queries, keys, values, G, S = [], [], [], [], []
+    Z = coefficient(transformer.beta_attention, T) * T
+    for head in range(1, transformer.heads + 1):
+        queries.append(multiply(T, W("W_Q", head)))
+        keys.append(multiply(T, W("W_K", head)))
+        values.append(multiply(T, W("W_V", head)))
+        G.append(queries[-1] @ transpose(keys[-1]) / math.sqrt(transformer.d_k))
+        S.append(softmax(G[-1]))
+        Z = Z + S[-1] @ values[-1]
+    E = multiply(Z, W("W_1"))
+    A = transformer.activation(E)
+    H = multiply(A, W("W_2")) + coefficient(transformer.beta_ffn, Z) * Z
+    return Layer(T, tuple(queries), tuple(keys), tuple(values), tuple(G), tuple(S), Z, E, A, H)
+
+
+def loss(transformer, parameters, X, Y):
+    """Phi = 1/2 ||F - Y||_F^2, a number for each run. X: (..., P, n, d), Y: (..., P, n, c)."""
+    X, Y = check_inputs(transformer, parameters, X, Y)
+    return half_square(forward_unchecked(transformer, parameters, X).F - Y)
+
+
+def half_square(R):
+    """1/2 ||R||_F^2 over the last three axes."""
+    return 0.5 * array_namespace(R).sum(R * R, axis=(-3, -2, -1))
+
+
+def gradient(transformer, parameters, X, Y) -> Parameters:
+    """The gradient of Phi in every block, derived by hand (prop-gradient)."""
+    X, Y = check_inputs(transformer, parameters, X, Y)
+    values = forward_unchecked(transformer, parameters, X)
+    return pullback(transformer, parameters, values, values.F - Y)
+
+
+def pullback(transformer, parameters, values, F_bar) -> Parameters:
+    """J^T vec(F_bar) by blocks, where ``values`` is the forward pass; with F_bar = R = F - Y it is grad Phi."""
+    gradients = {"W_U": contract(values.H, F_bar)}
+    H_bar = multiply(F_bar, transpose(parameters["W_U"]))
+    for layer in range(transformer.layers, 0, -1):
+        H_bar, blocks = _pullback_layer(transformer, parameters, layer, values.layers[layer - 1], H_bar)
+        gradients.update(blocks)
+    return {block: gradients[block] for block in transformer.blocks}
+
+
+def _pullback_layer(transformer, parameters, layer, at, H_bar):
+    """Adjoint of the layer's input and the gradients of its blocks, from the adjoint of its output."""
+
+    def name(block, head=1):
+        return transformer.name(block, layer, head)
+
+    def W(block, head=1):
+        return parameters[name(block, head)]
+
+    blocks = {name("W_2"): contract(at.A, H_bar)}
+    E_bar = multiply(H_bar, transpose(W("W_2"))) * transformer.activation.derivative(at.E)
+    blocks[name("W_1")] = contract(at.Z, E_bar)
+    Z_bar = multiply(E_bar, transpose(W("W_1"))) + coefficient(transformer.beta_ffn, H_bar) * H_bar
+    T_bar = coefficient(transformer.beta_attention, Z_bar) * Z_bar
+    for h in range(transformer.heads):
+        values_bar = transpose(at.S[h]) @ Z_bar
+        G_bar = softmax_pullback(at.S[h], Z_bar @ transpose(at.values[h])) / math.sqrt(transformer.d_k)
+        queries_bar = G_bar @ at.keys[h]
+        keys_bar = transpose(G_bar) @ at.queries[h]
+        T_bar = T_bar + multiply(values_bar, transpose(W("W_V", h + 1)))
+        T_bar = T_bar + multiply(queries_bar, transpose(W("W_Q", h + 1)))
+        T_bar = T_bar + multiply(keys_bar, transpose(W("W_K", h + 1)))
+        for block, bar in (("W_Q", queries_bar), ("W_K", keys_bar), ("W_V", values_bar)):
+            blocks[name(block, h + 1)] = contract(at.T, bar)
+    return T_bar, blocks

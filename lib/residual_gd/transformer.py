@@ -156,7 +156,9 @@ class Forward:
 
     def _one_head(self, name):
         per_head = getattr(self.layers[-1], name)
-        require(len(per_head) == 1, name, "one head (else use layers[l].G[h], layers[l].S[h])", f"{len(per_head)} heads")
+        require(
+            len(per_head) == 1, name, "one head (else use layers[l].G[h], layers[l].S[h])", f"{len(per_head)} heads"
+        )
         return per_head[0]
 
 

@@ -1,0 +1,66 @@
+# The book's commands: `make` alone lists them. Each makes the environment .venv first when it is missing
+# or when requirements.txt or pyproject.toml changed.
+#   make PYTHON=python3.12 book         another Python
+#   make PIP_ARGS="..." book            more arguments for pip, e.g. an index with CPU builds of torch
+PYTHON ?= python3
+PIP_ARGS ?=
+PORT ?= 8000
+CHAPTERS ?=
+
+VENV := .venv
+PY := $(VENV)/bin/python
+HTML := _build/html
+# Everything the pages are made of: `make browser` rebuilds when one of these is newer than the pages.
+SOURCES := $(shell find chapters lib assets tools intro.md references.bib _config.yml _toc.yml \
+	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -path '*.egg-info/*' 2>/dev/null)
+
+export RESIDUAL_GD_PROGRESS := 0
+export PYTHONUNBUFFERED := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv book serve test lint browser notebooks clean
+
+help: ## list the commands
+	@echo "The book's commands:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+venv: $(VENV)/.installed ## make or update the environment .venv
+
+$(VENV)/.installed: requirements.txt pyproject.toml tools/make_venv.sh
+	@sh tools/make_venv.sh $(PYTHON) $(PIP_ARGS)
+
+book: $(VENV)/.installed ## execute every chapter afresh and build the pages; any warning is an error
+	@$(PY) tools/build_book.py
+
+$(HTML)/.complete: $(VENV)/.installed $(SOURCES)
+	@$(PY) tools/build_book.py
+
+serve: $(VENV)/.installed ## serve the built pages on localhost (PORT=8000)
+	@test -f $(HTML)/.complete || { echo "No pages yet: run 'make book' first." >&2; exit 1; }
+	@echo "The book is at http://localhost:$(PORT)/ (Ctrl-C stops the server)."
+	@$(PY) -m http.server --bind 127.0.0.1 --directory $(HTML) $(PORT)
+
+lint: $(VENV)/.installed
+	@echo "== Lint: ruff"
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+
+test: lint ## lint, unit tests, and every chapter's outputs compared with a fresh run (nbval)
+	@echo "== Tests of the library and of the tools"
+	@$(PY) -m pytest tests --ignore=tests/browser -n auto --dist loadfile -p no:cacheprovider
+	@echo "== Chapters: every stored output against a fresh run"
+	@$(PY) -m pytest --nbval chapters --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 900 \
+		--nbval-kernel-startup-timeout 120 -n auto --dist loadscope -p no:cacheprovider
+
+browser: $(HTML)/.complete ## read the built pages in a real browser (builds them first when needed)
+	@sh tools/need_chromium.sh
+	@echo "== Pages in a browser"
+	@$(PY) -m pytest tests/browser -p no:cacheprovider
+
+notebooks: $(VENV)/.installed ## execute the chapters and store them in normal form (CHAPTERS="chapters/01-setup.ipynb" for one)
+	@$(PY) tools/notebooks.py $(CHAPTERS)
+
+clean: ## remove the pages and everything else that the commands make, but the environment
+	rm -rf _build .ruff_cache .pytest_cache .hypothesis lib/*.egg-info
+	find . -name __pycache__ -not -path './$(VENV)/*' -type d -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -not -path './$(VENV)/*' -type d -prune -exec rm -rf {} +

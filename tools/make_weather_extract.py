@@ -74,7 +74,9 @@ def longest_clean_stretch(rows, cleaning):
     for i in range(len(rows) + 1):
         if i < len(rows):
             fault = pressure[i] < LOWEST_PRESSURE or still[i] or any(a <= times[i] <= b for a, b in periods)
-            breaks = i > 0 and (times[i] - times[i - 1] != STEP or abs(pressure[i] - pressure[i - 1]) > LARGEST_PRESSURE_STEP)
+            breaks = i > 0 and (
+                times[i] - times[i - 1] != STEP or abs(pressure[i] - pressure[i - 1]) > LARGEST_PRESSURE_STEP
+            )
         else:
             fault = True
         if fault or breaks:

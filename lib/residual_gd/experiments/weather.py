@@ -1,0 +1,141 @@
+"""Weather records for chapter 7: the embedded mast record, and the Jena station's files from disk or from the network."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import tempfile
+import warnings
+import zipfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pooch
+
+from ..data import MAST_EXTRACT
+from ..validation import require
+from .station_csv import DataReport, Record, read_station_csv
+from .windows import Windows, fourier_features, linear_embedding, windows
+
+__all__ = [
+    "DataReport", "DownloadError", "Record", "Windows",
+    "fourier_features", "linear_embedding", "load_embedded", "load_jena", "windows",
+]  # fmt: skip
+
+JENA_CSV = "jena_climate_2009_2016.csv"
+JENA_URL = f"https://storage.googleapis.com/tensorflow/tf-keras-datasets/{JENA_CSV}.zip"
+JENA_BLOB = (
+    "e6cfb671e72f630f251a18722fcebe6944c758c0"  # git's name of the CSV: the SHA-1 of "blob <size>\0" and its bytes
+)
+TIMEOUT = 30  # seconds without an answer
+
+
+class DownloadError(OSError):
+    """The public file could not be fetched, or what came is not that file."""
+
+
+def load_embedded() -> Record:
+    """The record that comes with the book: a mast, every 10 minutes, 129 days of 2017 without a gap or a fault.
+
+    Columns p (mbar), T (degC), rh (%), wv (m/s), wd_sin, wd_cos. lib/residual_gd/data/README.md tells its origin.
+    """
+    return read_station_csv(MAST_EXTRACT, source="embedded mast record")
+
+
+def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None) -> Record:
+    """A record of the Jena weather station.
+
+    Parameters
+    ----------
+    path : path, "auto" or None
+        A CSV file in any of the station's published formats is read as it is. With None the file of 2009-2016 is looked for in
+        the folder jena/ under the one that RESIDUAL_GD_DATA names, then in the cache, then downloaded (13 MB, with a progress
+        bar unless RESIDUAL_GD_PROGRESS=0). "auto" does the same, and falls back to the embedded record, with a warning
+        and a line in the report, when the download fails.
+    cache : path, optional
+        Folder that keeps the download; by default the user's cache folder.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        The file is missing or broken; the message names the file and the first bad line.
+    DownloadError
+        The download failed and ``path`` is None.
+    """
+    if path is not None and path != "auto":
+        return read_station_csv(path)
+    local = _local_file()
+    if local is not None:
+        return read_station_csv(local)
+    require(cache is None or isinstance(cache, str | Path), "cache", "a folder", repr(cache))
+    cache = pooch.os_cache("residual_gd") / "jena" if cache is None else Path(cache)
+    try:
+        return read_station_csv(_download(cache))
+    except DownloadError as error:
+        if path is None:
+            raise
+        warnings.warn(f"using the embedded mast record instead of Jena's: {error}", stacklevel=2)
+        record = load_embedded()
+        done = (*record.report.done, f"taken instead of the Jena record ({error})")
+        return replace(record, report=replace(record.report, done=done))
+
+
+def _local_file():
+    """The CSV in jena/ under RESIDUAL_GD_DATA, or None when there is no such folder or no CSV in it."""
+    root = os.environ.get("RESIDUAL_GD_DATA")
+    if not root:
+        return None
+    require(Path(root).is_dir(), "RESIDUAL_GD_DATA", "the name of a folder", repr(root))
+    files = sorted(Path(root, "jena").glob("*.csv"))
+    chosen = [file for file in files if file.name == JENA_CSV] or files
+    require(
+        len(chosen) < 2, "RESIDUAL_GD_DATA", f"{JENA_CSV} or a single CSV in jena/", ", ".join(f.name for f in files)
+    )
+    return chosen[0] if chosen else None
+
+
+def _download(cache):
+    """The path of the public CSV in the folder ``cache``, fetched when it is not there; DownloadError when that fails."""
+    target = cache / JENA_CSV
+    if target.is_file() and git_blob(target) == JENA_BLOB:
+        return target
+    bar = os.environ.get("RESIDUAL_GD_PROGRESS") != "0"
+    fetch = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            with _quiet_pooch():
+                archive = pooch.retrieve(JENA_URL, known_hash=None, fname="jena.zip", path=folder, downloader=fetch)
+            with zipfile.ZipFile(archive) as opened:
+                table = Path(opened.extract(JENA_CSV, folder))
+            found = git_blob(table)
+            require(found == JENA_BLOB, JENA_CSV, f"git blob {JENA_BLOB}", found)
+            table.replace(target)
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DownloadError(
+            f"{JENA_URL}: expected the public Jena file, got {type(error).__name__}: {error}. Without a network, name a CSV file, "
+            'set RESIDUAL_GD_DATA to a folder that has it under jena/, or ask for "auto" (the embedded record)'
+        ) from error
+    return target
+
+
+def git_blob(path: Path) -> str:
+    """The name git gives to a file's content: SHA-1 of "blob", its size, a zero byte, and its bytes."""
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _quiet_pooch():
+    """Keep pooch from advising a hash: the zip has no published one, the CSV in it is checked instead."""
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

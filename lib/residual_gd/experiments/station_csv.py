@@ -31,11 +31,14 @@ UNITS = {
 class DataReport:
     """What a file contained and what reading it changed. ``print(report)`` shows it as a small table.
 
-    ``rows_read`` records stood in the file and ``rows`` were kept; ``step`` is the commonest time between two. ``faults``
-    counts the missing values of each column that has any; ``repeated`` the records dropped because their time stamp had
-    come before, ``out_of_order`` the places where time went backwards. ``gaps`` lists (last stamp before, first after) wherever
-    two neighbours are not one step apart, and ``missing`` the records that would fill them. ``damaged`` holds the header
-    fields with broken characters, and ``done`` says in words what was changed.
+    rows_read, rows : records in the file, and kept
+    columns : (name, unit) of each column kept
+    first, last, step : first and last time stamp, and the commonest time between two
+    faults : how many values each column lacks, for the columns that lack any
+    repeated, out_of_order : records dropped because their time stamp had come before; places where time went backwards
+    gaps, missing : (stamp before, stamp after) wherever neighbours are not one step apart; records that would fill them
+    damaged : header fields with broken characters
+    done : what was changed, in words
     """
 
     source: str
@@ -57,7 +60,8 @@ class DataReport:
         gaps = "none"
         if self.gaps:
             before, after = max(self.gaps, key=lambda gap: gap[1] - gap[0])
-            gaps = f"{len(self.gaps)}, {self.missing:,} records missing, the longest from {_minute(before)} to {_minute(after)}"
+            longest = f"the longest from {_minute(before)} to {_minute(after)}"
+            gaps = f"{len(self.gaps):,}, {self.missing:,} records missing, {longest}"
         lines = [
             ("source", self.source),
             ("records", f"{self.rows_read:,} read, {self.rows:,} kept, one every {self.step.item()}"),
@@ -95,8 +99,8 @@ class Record:
 def read_station_csv(path: str | Path, source: str | None = None) -> Record:
     """Read one file of the station.
 
-    Sensor faults (-9999) become NaN, the wind direction becomes its sine and cosine, records are put in order of time,
-    and of records with the same time stamp the first is kept. Gaps stay gaps. All of it is counted in ``record.report``.
+    Sensor faults (-9999) become NaN, the wind direction becomes its sine and cosine, records are put in order of
+    time, and of records with the same time stamp the first is kept. Gaps stay gaps. ``record.report`` counts it all.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Weather records for chapter 7: the embedded mast record, and the Jena station's files from disk or from the network."""
+"""Weather records for chapter 7: the embedded mast record, and the Jena station's files from disk or network."""
 
 import contextlib
 import hashlib
@@ -49,10 +49,10 @@ def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None
     Parameters
     ----------
     path : path, "auto" or None
-        A CSV file in any of the station's published formats is read as it is. With None the file of 2009-2016 is looked for in
-        the folder jena/ under the one that RESIDUAL_GD_DATA names, then in the cache, then downloaded (13 MB, with a progress
-        bar unless RESIDUAL_GD_PROGRESS=0). "auto" does the same, and falls back to the embedded record, with a warning
-        and a line in the report, when the download fails.
+        A CSV file in any of the station's published formats is read as it is. With None the file of 2009-2016 is
+        looked for in the folder jena/ under the one that RESIDUAL_GD_DATA names (any single CSV there will do), then
+        in the cache, and else downloaded (13 MB; RESIDUAL_GD_PROGRESS=0 hides the progress bar). "auto" does the
+        same, and when the download fails it falls back to the embedded record, with a warning and a line in the report.
     cache : path, optional
         Folder that keeps the download; by default the user's cache folder.
 
@@ -96,7 +96,7 @@ def _local_file():
 
 
 def _download(cache):
-    """The path of the public CSV in the folder ``cache``, fetched when it is not there; DownloadError when that fails."""
+    """The public CSV in the folder ``cache``, fetched when it is not there; DownloadError when that fails."""
     target = cache / JENA_CSV
     if target.is_file() and git_blob(target) == JENA_BLOB:
         return target
@@ -114,8 +114,8 @@ def _download(cache):
             table.replace(target)
     except (OSError, ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise DownloadError(
-            f"{JENA_URL}: expected the public Jena file, got {type(error).__name__}: {error}. Without a network, name a CSV file, "
-            'set RESIDUAL_GD_DATA to a folder that has it under jena/, or ask for "auto" (the embedded record)'
+            f"{JENA_URL}: expected the public Jena file, got {type(error).__name__}: {error}. Without a network, name "
+            'a CSV file, set RESIDUAL_GD_DATA to a folder that has one under jena/, or ask for "auto"'
         ) from error
     return target
 

@@ -40,7 +40,7 @@ class Windows:
 
     @property
     def repeated_rows(self) -> int:
-        """How many of the N = P n input rows are the same record as an earlier row: above 0 when windows share records."""
+        """How many of the N = P n input rows repeat an earlier row because windows share records."""
         return self.times[:, :-1].size - np.unique(self.times[:, :-1]).size
 
     def in_units(self, F: np.ndarray) -> np.ndarray:
@@ -89,7 +89,8 @@ def windows(
     feature_map : a function of the features (P, n, k) that gives X (P, n, d), such as
         ``lambda E: fourier_features(E, 64, 10.0, rng)``; by default X is the features.
 
-    Means and scales are those of the windows: each feature has mean 0 and mean square 1 over the N = P n rows, and so has each target.
+    Means and scales are those of the windows: each feature, and each target, has mean 0 and mean square 1 over the
+    N = P n rows.
 
     Raises
     ------
@@ -147,8 +148,9 @@ def linear_embedding(features: np.ndarray, width: int, rng: np.random.Generator)
 def fourier_features(features: np.ndarray, width: int, scale: float, rng: np.random.Generator) -> np.ndarray:
     """Random Fourier features: (P, n, k) -> (P, n, width).
 
-    Row i is sqrt(2) cos(scale x_i E + b) with E (k, width) of entries N(0, 1) and b uniform in [0, 2 pi). The inner product of two
-    rows, over ``width``, is about exp(-scale^2 |x - x'|^2 / 2): a larger scale tells nearby records apart better.
+    Row i is sqrt(2) cos(scale x_i E + b) with E (k, width) of entries N(0, 1) and b uniform in [0, 2 pi). The inner
+    product of two rows, over ``width``, is about exp(-scale^2 |x - x'|^2 / 2): a larger scale tells nearby records
+    apart better.
     """
     features = finite_array(features, "features", ("P", "n", "k"))
     width, scale = positive_int(width, "width"), positive_float(scale, "scale")

@@ -2,13 +2,13 @@
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from residual_gd.statements import LEDGER, Draw, run_control, verify
 from residual_gd.statements.base import comparisons
-
-import numpy as np
 
 EXAMPLES = int(os.environ.get("RESIDUAL_GD_EXAMPLES", "50"))
 quick = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -48,7 +48,7 @@ class Trace:
 
     iterations: (K,) the traced k. loss: (K, ...) Phi(theta_k). step: (...) the step size mu.
     sigma_min_Z, sigma_max_Z: (K, ..., P) extreme singular values of each Z_p (the n-th and the first);
-    sigma_min_stacked, sigma_max_stacked: (K, ...) those of the stacked Z (the N-th and the first). None without spectra.
+    sigma_min_stacked, sigma_max_stacked: (K, ...) those of the stacked Z (the N-th and the first). None if not traced.
     distances: for each block, (K, ...) the Frobenius distance from its start. diverged: (...) the first iteration with
     a loss that is not finite, -1 if there is none. parameters: the last (for a diverged run the last finite) ones.
     """
@@ -93,8 +93,8 @@ def descend(
     """Run ``steps`` iterations of gradient descent from ``parameters`` and record a trace.
 
     step: a number, an array with one number a run, or a rule such as ``feature_step()`` or ``gram_step(rng)``.
-    trace_every: the trace holds iterations 0, trace_every, 2 trace_every, ... and the last one. spectra: record singular values
-    of Z (last layer). stop_below: stop as soon as every run's loss is at most this. on_divergence: what a loss that is
+    trace_every: the trace holds iterations 0, trace_every, 2 trace_every, ... and the last one. spectra: record the
+    singular values of Z (last layer). stop_below: stop as soon as every run's loss is at most this. on_divergence: what a loss that is
     not finite does: "raise" DivergenceError, or "mark" the run and freeze it there while the others go on.
 
     Raises ValueError for bad input (shapes, NaN, a step that is not positive, ...).

@@ -156,9 +156,7 @@ class Forward:
 
     def _one_head(self, name):
         per_head = getattr(self.layers[-1], name)
-        require(
-            len(per_head) == 1, name, "one head (else use layers[l].G[h], layers[l].S[h])", f"{len(per_head)} heads"
-        )
+        require(len(per_head) == 1, name, f"one head (else use layers[l].{name}[h])", f"{len(per_head)} heads")
         return per_head[0]
 
 
@@ -306,36 +304,44 @@ def gradient(transformer, parameters, X, Y) -> Parameters:
 
 def pullback(transformer, parameters, values, F_bar) -> Parameters:
     """J^T vec(F_bar) by blocks, where ``values`` is the forward pass; with F_bar = R = F - Y it is grad Phi."""
-    gradients = {"W_U": contract(values.H, F_bar)}
-    H_bar = multiply(F_bar, transpose(parameters["W_U"]))
-    for layer in range(transformer.layers, 0, -1):
-        H_bar, blocks = _pullback_layer(transformer, parameters, layer, values.layers[layer - 1], H_bar)
-        gradients.update(blocks)
+    gradients = {block: contract(T, bar) for block, T, bar in adjoints(transformer, parameters, values, F_bar)}
     return {block: gradients[block] for block in transformer.blocks}
 
 
-def _pullback_layer(transformer, parameters, layer, at, H_bar):
-    """Adjoint of the layer's input and the gradients of its blocks, from the adjoint of its output."""
+def adjoints(transformer, parameters, values, F_bar):
+    """The backward pass: yield (block, T, bar) for every block, from W_U down to the first layer.
+
+    Every block W enters the network in one product T W. T is its left factor (P, n, rows of W) and ``bar`` the adjoint
+    of the product (..., P, n, columns of W), so that J_W^T vec(F_bar) = contract(T, bar). F_bar may have a leading
+    axis of its own (output directions) where the parameters have no runs; ``bar`` then has it too.
+    """
+    yield "W_U", values.H, F_bar
+    H_bar = multiply(F_bar, transpose(parameters["W_U"]))
+    for layer in range(transformer.layers, 0, -1):
+        H_bar = yield from _layer_adjoints(transformer, parameters, layer, values.layers[layer - 1], H_bar)
+
+
+def _layer_adjoints(transformer, parameters, layer, at, H_bar):
+    """``adjoints`` of one layer's blocks; returns the adjoint of the layer's input (None for the input X)."""
 
     def name(block, head=1):
         return transformer.name(block, layer, head)
 
-    def W(block, head=1):
-        return parameters[name(block, head)]
+    def pull(bar, block, head=1):
+        return multiply(bar, transpose(parameters[name(block, head)]))
 
-    blocks = {name("W_2"): contract(at.A, H_bar)}
-    E_bar = multiply(H_bar, transpose(W("W_2"))) * transformer.activation.derivative(at.E)
-    blocks[name("W_1")] = contract(at.Z, E_bar)
-    Z_bar = multiply(E_bar, transpose(W("W_1"))) + coefficient(transformer.beta_ffn, H_bar) * H_bar
-    T_bar = coefficient(transformer.beta_attention, Z_bar) * Z_bar
+    yield name("W_2"), at.A, H_bar
+    E_bar = pull(H_bar, "W_2") * transformer.activation.derivative(at.E)
+    yield name("W_1"), at.Z, E_bar
+    Z_bar = pull(E_bar, "W_1") + coefficient(transformer.beta_ffn, H_bar) * H_bar
+    T_bar = None if layer == 1 else coefficient(transformer.beta_attention, Z_bar) * Z_bar
     for h in range(transformer.heads):
         values_bar = transpose(at.S[h]) @ Z_bar
         G_bar = softmax_pullback(at.S[h], Z_bar @ transpose(at.values[h])) / math.sqrt(transformer.d_k)
         queries_bar = G_bar @ at.keys[h]
         keys_bar = transpose(G_bar) @ at.queries[h]
-        T_bar = T_bar + multiply(values_bar, transpose(W("W_V", h + 1)))
-        T_bar = T_bar + multiply(queries_bar, transpose(W("W_Q", h + 1)))
-        T_bar = T_bar + multiply(keys_bar, transpose(W("W_K", h + 1)))
-        for block, bar in (("W_Q", queries_bar), ("W_K", keys_bar), ("W_V", values_bar)):
-            blocks[name(block, h + 1)] = contract(at.T, bar)
-    return T_bar, blocks
+        for block, bar in (("W_V", values_bar), ("W_Q", queries_bar), ("W_K", keys_bar)):
+            yield name(block, h + 1), at.T, bar
+            if layer > 1:
+                T_bar = T_bar + pull(bar, block, h + 1)
+    return T_bar

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -124,7 +125,7 @@ def read_station_csv(path: str | Path, source: str | None = None) -> Record:
 def _parse(path, file):
     """Header and records as they stand in the file: names, damaged header fields, times (R,), values (R, k)."""
     reader = csv.reader(file)
-    times, values, lines = [], array("d"), []
+    times, values = [], array("d")
     line = 1
     try:
         names, damaged = _header(f"{path}, line 1", next(reader, []))
@@ -135,20 +136,18 @@ def _parse(path, file):
                     require(False, f"{path}, line {line}", f"{len(names) + 1} fields", f"{len(row)}")
                 try:
                     times.append(_time(row[0]))
-                    values.extend(map(float, row[1:]))
+                    numbers = list(map(float, row[1:]))
+                    sound = isfinite(sum(numbers))
                 except ValueError:
+                    sound = False
+                if not sound:
                     _explain(f"{path}, line {line}", names, row)
-                lines.append(line)
+                values.extend(numbers)
             line = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(f"{path}, line {line}: expected comma-separated fields, got {error}") from None
     require(times, f"{path}, line {line}", "records after the header", "the end of the file")
     values = np.frombuffer(values).reshape(len(times), len(names)).copy()
-    infinite = np.argwhere(~np.isfinite(values))
-    if len(infinite):
-        row, column = infinite[0]
-        got = f"{values[row, column]}"
-        require(False, f"{path}, line {lines[row]}", f"a finite number in column {names[column]}", got)
     return names, damaged, np.array(times, dtype="datetime64[s]"), values
 
 
@@ -190,9 +189,10 @@ def _explain(where, names, row):
         require(False, where, "a time stamp DD.MM.YYYY HH:MM:SS or YYYY-MM-DD HH:MM:SS", _short(row[0]))
     for name, field in zip(names, row[1:], strict=True):
         try:
-            float(field)
+            finite = isfinite(float(field))
         except ValueError:
-            require(False, where, f"a number in column {name}", _short(field))
+            finite = False
+        require(finite, where, f"a finite number in column {name}", _short(field))
 
 
 def _tidy(path, source, names, damaged, times, values):

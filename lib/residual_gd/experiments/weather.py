@@ -63,12 +63,12 @@ def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None
     DownloadError
         The download failed and ``path`` is None.
     """
+    require(cache is None or isinstance(cache, str | Path), "cache", "a folder", repr(cache))
     if path is not None and path != "auto":
         return read_station_csv(path)
     local = _local_file()
     if local is not None:
         return read_station_csv(local)
-    require(cache is None or isinstance(cache, str | Path), "cache", "a folder", repr(cache))
     cache = pooch.os_cache("residual_gd") / "jena" if cache is None else Path(cache)
     try:
         return read_station_csv(_download(cache))
@@ -101,7 +101,7 @@ def _download(cache):
     if target.is_file() and git_blob(target) == JENA_BLOB:
         return target
     bar = os.environ.get("RESIDUAL_GD_PROGRESS") != "0"
-    fetch = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT)
+    fetch = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks={"response": _close_refusal})
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
@@ -118,6 +118,12 @@ def _download(cache):
             'a CSV file, set RESIDUAL_GD_DATA to a folder that has one under jena/, or ask for "auto"'
         ) from error
     return target
+
+
+def _close_refusal(response, **_):
+    """Close the connection of an answer such as 404, which pooch leaves open."""
+    if not response.ok:
+        response.close()
 
 
 def git_blob(path: Path) -> str:

@@ -2,6 +2,12 @@
 
 A window has n steps, ``stride`` records apart. At each step the network sees the standardized columns and
 should give the target one step later. No window crosses a gap or touches a fault.
+
+The settings of chapter 7, for a ``record`` and a seeded generator ``rng``:
+
+    W1 (weather-like)   windows(record, samples=16, feature_map=lambda E: linear_embedding(E, 32, rng))
+    W2 (theory-like)    windows(record, samples=4, feature_map=lambda E: fourier_features(E, 64, 10.0, rng))
+    certificates        windows(record, samples=8, stride=6, feature_map=lambda E: fourier_features(E, 512, 3.0, rng))
 """
 
 from collections.abc import Callable, Sequence
@@ -49,11 +55,9 @@ class Windows:
 
     def __str__(self):
         (P, n, d), c = self.X.shape, self.Y.shape[-1]
+        step = self.times[0, 1] - self.times[0, 0]
         lines = (
-            (
-                "windows",
-                f"{P} of {n} steps, one every {(self.times[0, 1] - self.times[0, 0]).item()}; N = {P * n} rows",
-            ),
+            ("windows", f"{P} of {n} steps, one every {step.item()}; N = {P * n} rows"),
             ("time", f"{self.times.min().item()} to {self.times.max().item()}"),
             ("inputs", f"X ({P}, {n}, {d}) from {', '.join(self.names)}"),
             ("targets", f"Y ({P}, {n}, {c}): {', '.join(self.target_names)} one step ahead"),
@@ -84,8 +88,8 @@ def windows(
     columns : names of the columns the network sees; all by default
     target : name or names of what it should give one step ahead
     starts : "consecutive", "random" (needs ``rng``) or indices of records
-        The first two give windows that share no record. Indices are taken as they are, one window each, so that windows
-        may overlap on purpose; ``samples`` does not count then.
+        The first two give windows whose inputs share no record. Indices are taken as they are, one window each, so
+        that windows may overlap on purpose; ``samples`` does not count then.
     feature_map : a function of the features (P, n, k) that gives X (P, n, d), such as
         ``lambda E: fourier_features(E, 64, 10.0, rng)``; by default X is the features.
 
@@ -98,11 +102,10 @@ def windows(
         Bad arguments; a column that does not vary over the windows; fewer windows without gap and fault than asked for.
     """
     require(isinstance(record, Record), "record", "a Record, as load_embedded() gives", type(record).__name__)
-    samples, steps, stride = (
-        positive_int(samples, "samples"),
-        positive_int(steps, "steps"),
-        positive_int(stride, "stride"),
-    )
+    samples, steps = positive_int(samples, "samples"), positive_int(steps, "steps")
+    stride = positive_int(stride, "stride")
+    is_map = feature_map is None or callable(feature_map)
+    require(is_map, "feature_map", "a function of the features", type(feature_map).__name__)
     names = record.names if columns is None else _names(record, columns, "columns")
     target_names = _names(record, target, "target")
 
@@ -162,6 +165,7 @@ def fourier_features(features: np.ndarray, width: int, scale: float, rng: np.ran
 
 def _names(record, names, argument):
     """``names`` as a tuple of columns of the record."""
+    require(isinstance(names, str | Sequence), argument, "names of columns", repr(names))
     names = (names,) if isinstance(names, str) else tuple(names)
     require(names, argument, "at least one column", "none")
     for name in names:
@@ -187,15 +191,15 @@ def _choose(record, starts, possible, samples, span, rng):
         require(starts in ("consecutive", "random"), "starts", "'consecutive', 'random' or indices", repr(starts))
         if starts == "random":
             _need_generator(rng)
-            candidates = rng.permutation(possible)
-        else:
-            candidates = possible
+            possible = rng.permutation(possible)
         chosen = []
         free = np.ones(len(record.times), dtype=bool)
-        for start in candidates:
-            if len(chosen) < samples and free[start] and free[start + span - 1]:
+        for start in possible:
+            if free[start] and free[start + span - 1]:
                 free[start : start + span] = False
                 chosen.append(start)
+            if len(chosen) == samples:
+                break
         faults = ", ".join(f"{name} {count}" for name, count in record.report.faults.items()) or "none"
         got = f"{len(chosen)} (gaps: {len(record.report.gaps)}; faults: {faults})"
         expected = f"room for {samples} windows of {span} records that share none, without gap and fault"

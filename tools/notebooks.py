@@ -8,6 +8,7 @@ gives the same bytes. `--check` executes nothing: it says which notebooks are no
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import os
 import re
@@ -140,7 +141,7 @@ def execute(path: Path) -> nbformat.NotebookNode:
         resources={"metadata": {"path": str(path.parent)}},
     )
     try:
-        client.execute()
+        asyncio.run(client.async_execute())
     except (CellExecutionError, CellTimeoutError) as error:
         raise NotebookError(f"{path}: {error}") from None
     for position, cell in enumerate(notebook.cells, start=1):

@@ -1,0 +1,153 @@
+"""The build of a two-page miniature book, through the same function as `make book`: what is wrong must fail it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import build_book
+import nbformat
+import notebooks
+import pytest
+
+import residual_gd
+
+ROOT = Path(__file__).resolve().parent.parent
+TOC = "format: jb-book\nroot: intro\nchapters:\n  - file: chapters/one\n"
+INTRO = "# A small book\n\nSee {prf:ref}`thm-one` and {cite}`one1999book`.\n\n```{bibliography}\n```\n"
+STATEMENT = ":::{prf:theorem} One\n:label: thm-one\n\n$1 + 1 = 2$.\n:::"
+BIBLIOGRAPHY = "@book{one1999book, author = {One, A.}, title = {Ones}, publisher = {P}, year = {1999}}\n"
+
+
+def write_notebook(path, *sources, text="# One\n\n" + STATEMENT):
+    cells = [nbformat.v4.new_markdown_cell(text), *(nbformat.v4.new_code_cell(source) for source in sources)]
+    metadata = {"kernelspec": notebooks.KERNEL}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), path)
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A book of two pages with this book's configuration, assets and extension."""
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    shutil.copytree(ROOT / "assets", tmp_path / "assets")
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "book_pages.py", tmp_path / "tools")
+    (tmp_path / "_toc.yml").write_text(TOC)
+    (tmp_path / "intro.md").write_text(INTRO)
+    (tmp_path / "references.bib").write_text(BIBLIOGRAPHY)
+    write_notebook(tmp_path / "chapters" / "one.ipynb", "print(1 + 1)")
+    return tmp_path
+
+
+def test_raising_cell_fails_twice_in_a_row(book, capfd):
+    write_notebook(book / "chapters" / "one.ipynb", "print(1 + 1)", "raise RuntimeError('planted')")
+    for _ in range(2):
+        with pytest.raises(build_book.BuildError, match="exit code"):
+            build_book.build(book)
+        out, err = capfd.readouterr()
+        assert "planted" in out + err
+        assert not (book / "_build" / "html" / build_book.COMPLETE).exists()
+
+
+def test_good_book_is_built_afresh_each_time(book, capfd):
+    """All pages and MathJax are there; after a change outside the notebook the page shows the new result."""
+    chapter, module = book / "chapters" / "one.ipynb", book / "chapters" / "constant.py"
+    write_notebook(chapter, "import constant\nprint('answer', constant.ANSWER)")
+    for answer in (41, 42):
+        module.write_text(f"ANSWER = {answer}\n")
+        shutil.rmtree(book / "chapters" / "__pycache__", ignore_errors=True)
+        html = build_book.build(book)
+        page = (html / "chapters" / "one.html").read_text()
+        assert f"answer {answer}" in page
+        assert "Theorem 1" in (html / "intro.html").read_text()
+        assert f"residual_gd {version('residual-gd')}" in page
+        assert (html / "index.html").is_file() and (html / build_book.COMPLETE).is_file()
+        assert (html / "_static" / "mathjax" / "tex-mml-chtml.js").is_file()
+        assert not re.search(r"<(script|link|img)[^>]+(src|href)=.https?:", page)
+
+
+def test_warning_of_the_code_fails(book, capfd):
+    write_notebook(book / "chapters" / "one.ipynb", "import warnings\nwarnings.warn('planted')")
+    with pytest.raises(build_book.BuildError, match="exit code"):
+        build_book.build(book)
+
+
+def test_dangling_reference_fails(book, capfd):
+    """Each kind is named in the output."""
+    kinds = {"prf:ref": "thm-two", "ref": "nowhere", "numref": "ch-nowhere", "cite": "nobody1900", "eq": "eq-no"}
+    with (book / "intro.md").open("a") as intro:
+        intro.writelines(f"\nSee {{{kind}}}`{target}`.\n" for kind, target in kinds.items())
+    with pytest.raises(build_book.BuildError, match="exit code"):
+        build_book.build(book)
+    text = "".join(capfd.readouterr())
+    for target in kinds.values():
+        assert re.search(f"WARNING: .*{target}", text), target
+
+
+def test_toc_entry_without_a_page_fails(book):
+    (book / "_toc.yml").write_text(TOC + "  - file: chapters/two\n")
+    with pytest.raises(build_book.BuildError, match="chapters/two"):
+        build_book.build(book)
+
+
+def test_toc_entry_twice_fails(book):
+    (book / "_toc.yml").write_text(TOC + "  - file: chapters/one\n")
+    with pytest.raises(build_book.BuildError, match="twice: chapters/one"):
+        build_book.build(book)
+
+
+def test_missing_page_is_noticed(tmp_path):
+    (tmp_path / "intro.html").touch()
+    build_book.check_pages(tmp_path, ["intro"])
+    with pytest.raises(build_book.BuildError, match="2 pages expected, 1 not built: chapters/one"):
+        build_book.check_pages(tmp_path, ["intro", "chapters/one"])
+
+
+def test_other_jupyter_book_is_refused(monkeypatch):
+    monkeypatch.setattr(build_book.metadata, "version", lambda name: "2.1.6")
+    with pytest.raises(build_book.BuildError, match=r"must be 1\.x, got 2\.1\.6"):
+        build_book.check_version()
+
+
+def test_command_says_why_and_exits_1(book, capfd):
+    (book / "_toc.yml").write_text(TOC + "  - file: chapters/two\n")
+    assert build_book.main([str(book)]) == 1
+    assert "chapters/two" in capfd.readouterr().err
+
+
+def nbval(path, library):
+    command = [sys.executable, "-m", "pytest", "-q", "--nbval", path.name, "-p", "no:cacheprovider", "--rootdir", "."]
+    command += ["--nbval-sanitize-with", str(ROOT / "tests" / "nbval_sanitize.cfg")]
+    environment = {**os.environ, "PYTHONPATH": str(library)}
+    environment.pop("PYTEST_ADDOPTS", None)
+    return subprocess.run(command, cwd=path.parent, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_changed_constant_of_the_library_is_noticed(tmp_path, monkeypatch):
+    """A copy of the library in which one constant is changed no longer gives the stored output of a chapter."""
+    library = tmp_path / "copied-library"
+    source = Path(residual_gd.__file__).parent
+    shutil.copytree(source, library / source.name, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    path = tmp_path / "chapters" / "one.ipynb"
+    write_notebook(
+        path,
+        "from residual_gd import activations\nprint('copied-library' in activations.__file__)",
+        "print(f\"{activations.activation('softplus').b_phi:.3f}\")",
+    )
+    path.write_text(notebooks.text_of(notebooks.execute(path)))
+    assert '"True\\n"' in path.read_text() and '"0.250\\n"' in path.read_text()
+
+    good = nbval(path, library)
+    assert good.returncode == 0, good.stdout + good.stderr
+
+    module = library / source.name / "activations.py"
+    text = module.read_text()
+    assert text.count("b_phi=0.25,") == 1
+    module.write_text(text.replace("b_phi=0.25,", "b_phi=0.26,"))
+    bad = nbval(path, library)
+    assert bad.returncode == 1 and "0.260" in bad.stdout, bad.stdout + bad.stderr

@@ -57,7 +57,7 @@ def test_extreme_arguments_stay_finite():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="^activation: expected one of gelu, .*, got 'swish'"):
+    with pytest.raises(ValueError, match=r"^activation: expected one of gelu, .*, got 'swish'"):
         activation("swish")
-    with pytest.raises(ValueError, match="^epsilon: expected a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match=r"^epsilon: expected a finite number > 0, got 0"):
         smooth_relu(0)

@@ -118,7 +118,7 @@ def test_bad_input(options, message):
 
 
 def test_bad_step_rules():
-    with pytest.raises(ValueError, match="^tau: expected a finite number > 0, got 0"):
+    with pytest.raises(ValueError, match=r"^tau: expected a finite number > 0, got 0"):
         feature_step(0)
-    with pytest.raises(ValueError, match="^tau: expected a finite number > 0, got -1"):
+    with pytest.raises(ValueError, match=r"^tau: expected a finite number > 0, got -1"):
         gram_step(np.random.default_rng(0), -1)

@@ -94,8 +94,9 @@ def descend(
 
     step: a number, an array with one number a run, or a rule such as ``feature_step()`` or ``gram_step(rng)``.
     trace_every: the trace holds iterations 0, trace_every, 2 trace_every, ... and the last one. spectra: record the
-    singular values of Z (last layer). stop_below: stop as soon as every run's loss is at most this. on_divergence: what a loss that is
-    not finite does: "raise" DivergenceError, or "mark" the run and freeze it there while the others go on.
+    singular values of Z (last layer). stop_below: stop as soon as every run's loss is at most this. on_divergence:
+    what a loss that is not finite does: "raise" DivergenceError, or "mark" the run and freeze it there while the
+    others go on.
 
     Raises ValueError for bad input (shapes, NaN, a step that is not positive, ...).
     """

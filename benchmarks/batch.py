@@ -5,14 +5,17 @@
 Prints, for two sizes, the seconds of both ways in the same process (median of three, one warm-up) and their ratio.
 """
 
+import os
 import statistics
 import time
 
 import numpy as np
+
 from residual_gd.descent import descend
 from residual_gd.parameters import initialize, stack_runs
 from residual_gd.transformer import Transformer
 
+os.environ["RESIDUAL_GD_PROGRESS"] = "0"
 BETAS, SEEDS, STEPS = (0.0, 0.25, 0.5, 1.0), 8, 200
 
 

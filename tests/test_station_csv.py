@@ -109,6 +109,30 @@ def test_faults_repeats_gaps_and_disorder_are_counted(tmp_path):
     assert "1, 2 records missing, the longest from 2009-01-01 01:00 to 2009-01-01 01:30" in text
 
 
+def test_a_later_year_with_all_its_defects(tmp_path):
+    """A whole year, 52,704 records, with two days missing, a repeated hour and faulty sensors; then windows of it."""
+    stamps = np.datetime64("2020-01-01T00:10:00") + np.arange(52_704) * np.timedelta64(10, "m")
+    rows = []
+    for i, stamp in enumerate(stamps):
+        T = 10 - 12 * np.cos(2 * np.pi * i / 52_704) - 4 * np.cos(2 * np.pi * i / 144)
+        rows.append(NEW_ROW.format(time=str(stamp).replace("T", " "), T=f"{T:.2f}", par=-9999.0 if i < 30 else i % 7))
+    rows[20_000:20_006] = rows[19_994:20_000]
+    del rows[30_000:30_288]
+    path = tmp_path / "2020.csv"
+    path.write_bytes(NEW_HEADER + b"\n" + "\n".join(rows).encode())
+    record = weather.load_jena(path)
+    report = record.report
+    assert (report.rows_read, report.rows, report.repeated) == (52_416, 52_410, 6)
+    assert (len(report.gaps), report.missing, report.out_of_order) == (2, 294, 1)
+    assert report.faults == {"PAR": 30}
+    found = weather.windows(record, samples=300, columns=["T", "PAR"])
+    gap = stamps[30_000]
+    assert not np.any((found.times[:, 0] < gap) & (found.times[:, -1] > gap))
+    assert found.times.min() == stamps[30]
+    with pytest.raises(ValueError, match=r"got p = 1008\.9 everywhere"):
+        weather.windows(record)
+
+
 def test_unknown_column():
     record = weather.load_embedded()
     with pytest.raises(ValueError, match=r"name: expected one of p, T, rh, .*, got 'wd'"):

@@ -77,9 +77,9 @@ class DataReport:
         return "\n".join(f"{label:<9} {text}" for label, text in lines)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Record:
-    """Records of a weather station in order of time.
+    """Records of a weather station in order of time; shown by its report.
 
     times : (T,) datetime64[s], strictly increasing
     values : (T, k) float64, NaN where a sensor gave no value
@@ -91,6 +91,9 @@ class Record:
     names: tuple[str, ...]
     units: tuple[str, ...]
     report: DataReport
+
+    def __repr__(self):
+        return str(self.report)
 
     def column(self, name: str) -> np.ndarray:
         """The values (T,) of one column; ValueError for an unknown name."""

@@ -89,9 +89,8 @@ def _local_file():
     require(Path(root).is_dir(), "RESIDUAL_GD_DATA", "the name of a folder", repr(root))
     files = sorted(Path(root, "jena").glob("*.csv"))
     chosen = [file for file in files if file.name == JENA_CSV] or files
-    require(
-        len(chosen) < 2, "RESIDUAL_GD_DATA", f"{JENA_CSV} or a single CSV in jena/", ", ".join(f.name for f in files)
-    )
+    found = ", ".join(file.name for file in files)
+    require(len(chosen) < 2, "RESIDUAL_GD_DATA", f"{JENA_CSV} or a single CSV in jena/", found)
     return chosen[0] if chosen else None
 
 
@@ -116,7 +115,7 @@ def _download(cache):
         raise DownloadError(
             f"{JENA_URL}: expected the public Jena file, got {type(error).__name__}: {error}. Without a network, name "
             'a CSV file, set RESIDUAL_GD_DATA to a folder that has one under jena/, or ask for "auto"'
-        ) from error
+        ) from None  # the long traceback of the network library helps nobody; its message is in ours
     return target
 
 

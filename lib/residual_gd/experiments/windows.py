@@ -19,7 +19,7 @@ from ..validation import finite_array, positive_float, positive_int, require
 from .station_csv import DataReport, Record
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Windows:
     """P windows of n steps cut from a record.
 
@@ -53,7 +53,7 @@ class Windows:
         """Outputs F (..., c) of the network in the units of the targets (degC for the temperature)."""
         return finite_array(F, "F", (..., len(self.target_names))) * self.target_scales + self.target_means
 
-    def __str__(self):
+    def __repr__(self):
         (P, n, d), c = self.X.shape, self.Y.shape[-1]
         step = self.times[0, 1] - self.times[0, 0]
         lines = (

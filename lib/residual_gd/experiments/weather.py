@@ -77,7 +77,7 @@ def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None
             raise
         warnings.warn(f"using the embedded mast record instead of Jena's: {error}", stacklevel=2)
         record = load_embedded()
-        done = (*record.report.done, f"taken instead of the Jena record ({error})")
+        done = (*record.report.done, "taken instead of the Jena record, whose download failed")
         return replace(record, report=replace(record.report, done=done))
 
 

@@ -80,9 +80,9 @@ def low_rank_logits_bound(a, q):
 def attention_rank(X, W_Q, W_K, W_V=None, *, digits=120):
     """Rank of one sample's S, or of S X W_V, proved from below in decimal arithmetic of so many digits.
 
-    X (n, d), W_Q and W_K (d, d_k), W_V (d, d), taken as the exact numbers that the floats are. Gaussian elimination with
-    complete pivoting; only pivots above 10^(-digits/2) count, far above its rounding errors, so that the true rank is
-    at least the result. ValueError for wrong shapes, NaN, fewer than 30 digits. Source: prop-generic-full-rank.
+    X (n, d), W_Q and W_K (d, d_k), W_V (d, d), taken as the exact numbers that the floats are. Gaussian elimination
+    with complete pivoting; only pivots above 10^(-digits/2) count, far above its rounding errors, so that the true
+    rank is at least the result. ValueError for wrong shapes, NaN, fewer than 30 digits. Source: prop-generic-full-rank.
     """
     X = finite_array(X, "X", ("n", "d"))
     W_Q = finite_array(W_Q, "W_Q", (X.shape[1], "d_k"))

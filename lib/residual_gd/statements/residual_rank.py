@@ -107,7 +107,9 @@ def _(rng):
     G = np.tile(row, (5, 1))
     down = float(np.max(np.ptp(G, axis=0)))
     distance = np.linalg.norm(softmax(G) - 0.2)
-    return Control("the oscillation taken down the columns (0 here)", distance, math.sinh(0.5 * down), "||S - 11^T/n||_F")
+    return Control(
+        "the oscillation taken down the columns (0 here)", distance, math.sinh(0.5 * down), "||S - 11^T/n||_F"
+    )
 
 
 def _low_rank_logits(left, right, a, q):
@@ -175,7 +177,9 @@ def generic_full_rank(draw):
 @generic_full_rank.control
 def _(rng):
     X, W_K = rng.standard_normal((4, 6)), rng.standard_normal((6, 2))
-    return Control("W_Q = 0, in the exceptional null set", 4 - attention_rank(X, 0.0 * W_K, W_K), 0, "rank deficiency of S")
+    return Control(
+        "W_Q = 0, in the exceptional null set", 4 - attention_rank(X, 0.0 * W_K, W_K), 0, "rank deficiency of S"
+    )
 
 
 @statement(
@@ -219,7 +223,7 @@ def _(rng):
 )
 def residual_scalar_value(draw):
     beta, v = draw.real(0.0, 2.0), draw.real(-2.0, 2.0)
-    at, X, S, _ = attention_layer(draw)
+    _, X, S, _ = attention_layer(draw)
     Z = (v * S + beta * np.eye(len(S))) @ X
     tiny = 1e-12 * (beta + abs(v)) * sigma_max(X)
     return at_least(sigma_min(Z), scalar_value_bound(S, X, beta, v), "sigma_min(Z)", atol=tiny)
@@ -260,7 +264,7 @@ def residual_generic_beta(draw):
         at_most(len(exceptional), N, "number of exceptional betas"),
         at_least(sigma_min(Z), sigma_min(operator) * sigma_min(X), "sigma_min(Z)", atol=1e-9 * sigma_max(Z)),
     ]
-    if N == at.transformer.d:
+    if at.transformer.d == N:
         lost = [sigma_min(S @ X @ W_V + b * X) for b in exceptional]
         tiny = 1e-6 * (sigma_max(T) + 2.0) * sigma_max(X)
         found += [at_most(least, 0.0, "sigma_min(Z) at an exceptional beta", atol=tiny) for least in lost]

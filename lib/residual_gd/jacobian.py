@@ -1,13 +1,17 @@
-"""The Jacobian J of vec F as a linear map: J v, J^T r, and the largest eigenvalue of J J^T (chapter 2).
+"""The Jacobian J of vec F: the products J v and J^T r, the largest eigenvalue of J J^T, dense blocks (chapter 2).
 
-J is never formed here. All products are derived by hand and hold for L layers and n_h heads, with a leading axis of
-runs where there is one.
+Everything is derived by hand and holds for L layers and n_h heads. The products never form J and take a leading axis
+of runs where there is one; the dense blocks are for teaching and for tests, one run at small sizes. The order of rows
+and columns is that of the column-major vec: entry (row k of the stack, column j) of F stands at place j N + k.
 """
 
 import math
 
+import numpy as np
 from array_api_compat import array_namespace
+from scipy.linalg import block_diag
 
+from .matrices import commutation_matrix, vec
 from .transformer import (
     check_inputs,
     coefficient,
@@ -16,6 +20,8 @@ from .transformer import (
     multiply,
     pullback,
     softmax_pullback,
+    stack,
+    stack_attention,
     transpose,
 )
 from .validation import finite_array, positive_float, positive_int, require
@@ -92,3 +98,88 @@ def lambda_max(transformer, parameters, X, rng, *, tolerance=1e-6, max_iteration
             return current
         previous, r = current, image
     raise ArithmeticError(f"lambda_max: not settled to {tolerance:g} after {max_iterations} iterations")
+
+
+def softmax_jacobian(s):
+    """Gamma(s) = diag(s) - s s^T for a row of attention s (..., n): (..., n, n). Source: lem-softmax-jacobian."""
+    s = finite_array(s, "s", (..., "n"))
+    xp = array_namespace(s)
+    eye = xp.eye(s.shape[-1], dtype=s.dtype, device=s.device)
+    return s[..., None] * (eye - s[..., None, :])
+
+
+def jacobian_blocks(transformer, parameters, X):
+    """The blocks J_b of the Jacobian of vec F: a dict of dense NumPy matrices (Nc, size of the block).
+
+    J_b acts on the column-major vec of W_b. X: (P, n, d), one run. The sizes of the Kronecker factors grow like
+    (Nc) x (Nm): for teaching and tests. Raises ValueError for bad input or an axis of runs.
+    Source: prop-jacobian-blocks.
+    """
+    blocks, _ = _dense(transformer, parameters, X)
+    return blocks
+
+
+def jacobian(transformer, parameters, X):
+    """J, the blocks of ``jacobian_blocks`` side by side in the order of ``transformer.blocks``: (Nc, D)."""
+    blocks = jacobian_blocks(transformer, parameters, X)
+    return np.concatenate([blocks[b] for b in transformer.blocks], axis=1)
+
+
+def features_jacobian(transformer, parameters, X):
+    """D_Z, the derivative of vec F with respect to vec Z in the last layer: a dense NumPy matrix (Nc, Nd)."""
+    _, D_Z = _dense(transformer, parameters, X)
+    return D_Z
+
+
+def _dense(transformer, parameters, X):
+    """All dense blocks, and D_Z of the last layer."""
+    X, _ = check_inputs(transformer, parameters, X)
+    require_one_run(transformer, parameters, X)
+    W = {block: np.asarray(parameters[block]) for block in transformer.blocks}
+    values = forward_unchecked(transformer, W, np.asarray(X))
+    rows = np.eye(X.shape[0] * X.shape[1])
+    blocks = {"W_U": np.kron(np.eye(transformer.c), stack(values.H))}
+    D_H, last = np.kron(W["W_U"].T, rows), None
+    for layer in range(transformer.layers, 0, -1):
+        at = values.layers[layer - 1]
+        W_1, W_2 = (transformer.name(block, layer) for block in ("W_1", "W_2"))
+        blocks[W_2] = D_H @ np.kron(np.eye(transformer.d), stack(at.A))
+        slopes = vec(stack(transformer.activation.derivative(at.E)))
+        D_E = (D_H @ np.kron(W[W_2].T, rows)) * slopes
+        blocks[W_1] = D_E @ np.kron(np.eye(transformer.m), stack(at.Z))
+        D_Z = D_E @ np.kron(W[W_1].T, rows) + transformer.beta_ffn * D_H
+        last = D_Z if last is None else last
+        D_H = transformer.beta_attention * D_Z
+        for head in range(transformer.heads):
+            for block, D in _attention_jacobians(transformer, at, head, D_Z).items():
+                name = transformer.name(block, layer, head + 1)
+                blocks[name] = D @ np.kron(np.eye(W[name].shape[1]), stack(at.T))
+                D_H = D_H + D @ np.kron(W[name].T, rows)
+    return {block: blocks[block] for block in transformer.blocks}, last
+
+
+def _attention_jacobians(transformer, at, head, D_Z):
+    """Derivatives of vec F with respect to the stacked queries T W_Q, keys T W_K and values T W_V of one head."""
+    d, d_k, (P, n) = transformer.d, transformer.d_k, at.T.shape[:2]
+    swap = commutation_matrix(n, n)
+    D_queries, D_keys = np.zeros((2, D_Z.shape[0], P * n * d_k))
+    for p in range(P):
+        queries, keys, values, S = at.queries[head][p], at.keys[head][p], at.values[head][p], at.S[head][p]
+        # d vec Z_p / d vec G_p: the rows of S are functions of the rows of G, and swap turns vec(S) into vec(S^T)
+        logits = np.kron(values.T, np.eye(n)) @ swap @ block_diag(*softmax_jacobian(S)) @ swap / math.sqrt(d_k)
+        D_G = D_Z[:, sample_entries(P, n, d, p)] @ logits
+        D_queries[:, sample_entries(P, n, d_k, p)] = D_G @ np.kron(keys, np.eye(n))
+        D_keys[:, sample_entries(P, n, d_k, p)] = D_G @ np.kron(np.eye(n), queries) @ commutation_matrix(n, d_k)
+    D_values = D_Z @ np.kron(np.eye(d), stack_attention(at.S[head]))
+    return {"W_Q": D_queries, "W_K": D_keys, "W_V": D_values}
+
+
+def sample_entries(P, n, columns, p):
+    """Places of vec T_p (n x columns) in the vec of the stacked T (P n x columns), p from 0."""
+    return (np.arange(columns)[:, None] * P * n + p * n + np.arange(n)).ravel()
+
+
+def require_one_run(transformer, parameters, X):
+    """ValueError if X, the parameters or the residual coefficients have an axis of runs."""
+    axes = X.ndim - 3 + sum(parameters[b].ndim - 2 for b in transformer.blocks) + (transformer.runs is not None)
+    require(axes == 0, "X", "one run (pick_run takes one out of a batch)", "an axis of runs")

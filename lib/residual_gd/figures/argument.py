@@ -12,6 +12,7 @@ from ..validation import require
 WIDTH, ROW, HEAD, DOTS, TEXT = 360, 24, 38, 100, 112  # in units of the drawing, one CSS pixel on a telephone
 COLOURS = ("#2F7FC1", "#D2691E", "#23946B", "#B6589B", "#7E6BC4", "#8A7A1F")  # at least 3:1 on white and on black
 STYLE = """
+.text_html:has(> .argument-map) { background: none !important; color: inherit !important; padding: 0 !important; }
 .argument-map svg { display: block; width: 100%; max-width: 480px; height: auto; font-family: inherit; }
 .argument-map text { fill: currentColor; font-size: 13px; }
 .argument-map .chapter, .argument-map .theorem { font-weight: 700; }

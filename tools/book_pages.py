@@ -4,7 +4,9 @@
   network.
 - The library's version stands in the footer of every page.
 - A reference to a chapter's number says "Chapter 3"; to a section's, "Section 3.1".
-- Proofs are plain text, not boxes, and have ids of their own.
+- Live code is off: its extension, which Jupyter Book always loads, would put a script into every page that names an
+  address outside and fails.
+- Proofs are plain text, not boxes; ids are unique, and roles and headers are such that assistive tools read them.
 """
 
 from __future__ import annotations
@@ -55,24 +57,45 @@ def _name_chapters(app, doctree, docname) -> None:
             node.children = [nodes.Text(text)]
 
 
-def _plain_proofs(app, pagename, templatename, context, doctree) -> None:
-    if "body" in context:
-        number = count(1)
-        context["body"] = re.sub(
-            r'<div class="proof admonition" id="proof">',
-            lambda match: f'<div class="proof argument" id="proof-{next(number)}">',
-            context["body"],
-        )
+def tidy(page: str) -> str:
+    """The HTML of a page, with the extensions' faults corrected."""
+    number = count(1)
+    page = re.sub(
+        '<div class="proof admonition" id="proof">',
+        lambda match: f'<div class="proof argument" id="proof-{next(number)}">',
+        page,
+    )
+    # sphinx-proof and sphinx-exercise give the inside of all boxes of a kind one and the same id.
+    page = re.sub(r'(<section class="[^"]*") id="[a-z]+-content">', r"\1>", page)
+    page = re.sub(r'(<section) id="[a-z]+-content">', r"\1>", page)
+    # A list of citations is a list of items.
+    page = page.replace(' role="doc-biblioentry"', ' role="listitem"')
+    # The corner of a table of numbers heads nothing.
+    page = page.replace("<th></th>", "<td></td>")
+    return page.replace(
+        '<div class="bd-sidebar-primary bd-sidebar',
+        '<div role="region" aria-label="Book" class="bd-sidebar-primary bd-sidebar',
+    )
 
 
-def _copy_mathjax(app, exception) -> None:
+def _finish(app, exception) -> None:
     if exception is None and app.builder.format == "html":
+        for path in Path(app.outdir).rglob("*.html"):
+            path.write_text(tidy(path.read_text(encoding="utf-8")), encoding="utf-8")
         copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
+
+
+def _without_live_code(app) -> None:
+    for listeners in app.events.listeners.values():
+        for listener in list(listeners):
+            if listener.handler.__module__.startswith("sphinx_thebe"):
+                app.disconnect(listener.id)
+    app.registry.css_files = [entry for entry in app.registry.css_files if "thebe" not in entry[0]]
 
 
 def setup(app):
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _name_chapters)
-    app.connect("html-page-context", _plain_proofs)
-    app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _finish)
+    _without_live_code(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -18,7 +18,7 @@ export RESIDUAL_GD_PROGRESS := 0
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book serve test lint browser notebooks clean
+.PHONY: help venv book serve test lint browser notebooks picture clean
 
 help: ## list the commands
 	@echo "The book's commands:"
@@ -59,6 +59,10 @@ browser: $(HTML)/.complete ## read the built pages in a real browser (builds the
 
 notebooks: $(VENV)/.installed ## execute the chapters and store them in normal form (CHAPTERS="chapters/01-setup.ipynb" for one)
 	@$(PY) tools/notebooks.py $(CHAPTERS)
+
+picture: $(HTML)/.complete ## take README's picture of a page (assets/page.png) from the built book
+	@sh tools/need_chromium.sh
+	@$(PY) tools/picture.py
 
 clean: ## remove the pages and everything else that the commands make, but the environment
 	rm -rf _build .ruff_cache .pytest_cache .hypothesis lib/*.egg-info

@@ -80,7 +80,7 @@ STEPS = (
         (
             "prop-pl-on-ball",
             "PL inequality on a ball",
-            ("prop-block-grams", "cor-feature-drift", "lem-features-lower-bound"),
+            ("prop-block-grams", "cor-feature-drift"),
         ),
         ("prop-pl-projected", "PL inequality, projected", ("prop-gradient",)),
     ),
@@ -129,7 +129,7 @@ STEPS = (
         ("prop-residual-fails", "Where the residual fails", ()),
         ("prop-loss-floor", "Loss floor without the skip", ("prop-near-uniform",)),
         ("thm-dichotomy", "Dichotomy theorem", ("prop-gradient", "prop-loss-floor", *RATES)),
-        ("prop-depth-collapse", "Pure attention collapses in depth", ("lem-softmax-jacobian",)),
+        ("prop-depth-collapse", "Pure attention collapses in depth", ("lem-softmax-jacobian", "prop-loss-floor")),
         ("prop-depth-residual", "With the residual: geometric at most", ("prop-depth-collapse",)),
     ),
     *_chapter(

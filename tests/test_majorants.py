@@ -69,7 +69,8 @@ def test_derivatives_by_torch_stay_below_f1_and_f2(seed):
     radii = random_radii(instance, rng)
     bounds = network_majorants(measure(transformer, parameters, X), radii)
     scaled = [{b: rng.standard_normal(W.shape) for b, W in parameters.items()} for _ in range(3)]
-    point = {b: W + rho * scaled[0][b] / np.linalg.norm(scaled[0][b]) for (b, W), rho in zip(parameters.items(), radii)}
+    rho = dict(zip(parameters, radii, strict=True))
+    point = {b: W + rho[b] * scaled[0][b] / np.linalg.norm(scaled[0][b]) for b, W in parameters.items()}
     point, D, D2 = as_torch(point), as_torch(scaled[1]), as_torch(scaled[2])
 
     def along(at):

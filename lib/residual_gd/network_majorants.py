@@ -45,7 +45,8 @@ class LayerStart:
 class Start:
     """Everything that the certificates measure at theta_0.
 
-    weights: ||W_b|| for every block, in the order of ``transformer.blocks``. X: norms of the inputs. tokens: n. rows: N.
+    weights: ||W_b|| for every block, in the order of ``transformer.blocks``. X: norms of the inputs. tokens: n.
+    rows: N.
     sigma_min_H, sigma_min_A, sigma_min_Z: N-th singular values of the stacks of the last layer (0 if N exceeds the
     columns). sigma_c_head: c-th singular value of W_U. sigma_c_rows: least over the N rows e_i of E of the c-th
     singular value of diag(phi'(e_i)) Omega, Omega = W_2 W_U of the last layer (both 0 if c exceeds the size).

@@ -19,35 +19,34 @@ from .instances import SMOOTH, Instance, climb, network
 
 
 def layer_constants(start, radii):
-    """(h1, h2, f1, f2) of one layer with one head, written out as in prop-layer-constants; radii (6,)."""
-    network, at, rho = start.transformer, start.layers[0], np.asarray(radii)
+    """(h1, h2, f1, f2) of one layer with one head, written out as in prop-layer-constants; radii (6,).
+
+    i_Q, ..., i_U are the unit vectors of the blocks.
+    """
+    network, layer, rho = start.transformer, start.layers[0], np.asarray(radii)
     w_Q, w_K, w_V, w_1, w_2, w_U = start.weights + rho
-    e_Q, e_K, e_V, e_1, e_2, e_U = np.eye(6)
+    i_Q, i_K, i_V, i_1, i_2, i_U = np.eye(6)
     x, x_m = start.X.stacked, start.X.sample
-    l_phi, b_phi, beta_A, beta_F = (
-        network.activation.l_phi,
-        network.activation.b_phi,
-        network.beta_attention,
-        network.beta_ffn,
-    )
-    g1 = x * x_m / math.sqrt(network.d_k) * (w_K * e_Q + w_Q * e_K)
-    g2 = x * x_m / math.sqrt(network.d_k) * sym(e_Q, e_K)
-    s_max = min(1.0, at.largest_weight[0] * math.exp(min(700.0, math.sqrt(2.0) * g1 @ rho)))
+    l_phi, b_phi = network.activation.l_phi, network.activation.b_phi
+    beta_A, beta_F = network.beta_attention, network.beta_ffn
+    g1 = x * x_m / math.sqrt(network.d_k) * (w_K * i_Q + w_Q * i_K)
+    g2 = x * x_m / math.sqrt(network.d_k) * sym(i_Q, i_K)
+    s_max = min(1.0, layer.largest_weight[0] * math.exp(min(700.0, math.sqrt(2.0) * g1 @ rho)))
     gamma, c_2 = softmax_constants(s_max)
     s1, s2 = gamma * g1, c_2 * np.outer(g1, g1) + gamma * g2
-    s_m = min(math.sqrt(start.tokens), at.S[0].sample + s1 @ rho)
-    a_X = min(s_m * x, at.ST[0].stacked + x_m * s1 @ rho)
-    z1 = w_V * x_m * s1 + a_X * e_V
-    z2 = w_V * x_m * s2 + x_m * sym(s1, e_V)
-    z = min(beta_A * x + a_X * w_V, at.Z.stacked + z1 @ rho)
-    e1 = w_1 * z1 + z * e_1
-    e2 = w_1 * z2 + sym(z1, e_1)
+    s_m = min(math.sqrt(start.tokens), layer.S[0].sample + s1 @ rho)
+    a_X = min(s_m * x, layer.ST[0].stacked + x_m * s1 @ rho)
+    z1 = w_V * x_m * s1 + a_X * i_V
+    z2 = w_V * x_m * s2 + x_m * sym(s1, i_V)
+    z = min(beta_A * x + a_X * w_V, layer.Z.stacked + z1 @ rho)
+    e1 = w_1 * z1 + z * i_1
+    e2 = w_1 * z2 + sym(z1, i_1)
     a1, a2 = l_phi * e1, b_phi * np.outer(e1, e1) + l_phi * e2
-    a = at.A.stacked + a1 @ rho
-    h1 = w_2 * a1 + a * e_2 + beta_F * z1
-    h2 = w_2 * a2 + sym(a1, e_2) + beta_F * z2
-    h = min(w_2 * a + beta_F * z, at.H.stacked + h1 @ rho)
-    return h1, h2, w_U * h1 + h * e_U, w_U * h2 + sym(h1, e_U)
+    a = layer.A.stacked + a1 @ rho
+    h1 = w_2 * a1 + a * i_2 + beta_F * z1
+    h2 = w_2 * a2 + sym(a1, i_2) + beta_F * z2
+    h = min(w_2 * a + beta_F * z, layer.H.stacked + h1 @ rho)
+    return h1, h2, w_U * h1 + h * i_U, w_U * h2 + sym(h1, i_U)
 
 
 def _ball(instance, radii):

@@ -12,18 +12,8 @@ from residual_gd.matrices import vec
 from residual_gd.parameters import as_torch, initialize, stack_runs
 from residual_gd.statements.base import Draw
 from residual_gd.statements.instances import network
+from residual_gd.statements.vectorization import autograd_blocks
 from residual_gd.transformer import Transformer, forward_unchecked, softmax, stack, unstack
-
-
-def autograd_blocks(transformer, parameters, X):
-    """The blocks of the Jacobian by torch, as matrices that act on the column-major vec."""
-    W, inputs = as_torch(parameters), as_torch(X)
-    jacobians = torch.func.jacrev(lambda W: stack(forward_unchecked(transformer, W, inputs).F))(W)
-    found = {}
-    for block, J in jacobians.items():
-        N, c, rows, columns = J.shape
-        found[block] = J.permute(1, 0, 3, 2).reshape(c * N, columns * rows).numpy()
-    return found
 
 
 def instance(seed):

@@ -24,10 +24,10 @@ def spectra(strengths, panels, *, titles):
     with style():
         fig, axes = subplots(1, len(panels), height=3.4, sharey=True)
         for ax, values, title in zip(axes, panels, titles, strict=True):
-            values = np.maximum(np.asarray(values), LOWEST)
+            values = np.asarray(values)
             for j in range(values.shape[1]):
                 ax.loglog(strengths, values[:, j], color=heat(j, values.shape[1]), linewidth=1.3)
-            ax.set(xlabel="strength of the logits", title=title, ylim=(LOWEST / 2, 1e2))
+            ax.set(xlabel="strength of the logits", title=title)
         axes[0].set_ylabel("singular values")
     return fig
 
@@ -40,7 +40,7 @@ def decay(measured, bounds, *, labels):
             values = np.maximum(np.asarray(values), LOWEST)
             ax.semilogy(np.arange(1, len(values) + 1), values, ".", color=COLOURS[k], label=label)
             ax.step(index, bound, "--", where="post", color=COLOURS[k], linewidth=1.2)
-        ax.set(xlabel="index $j$", ylabel=r"$\sigma_j(S)$", ylim=(LOWEST / 2, 30.0))
+        ax.set(xlabel="index $j$", ylabel=r"$\sigma_j(S)$", ylim=(LOWEST / 2, 1e4))
         ax.legend(title="dots measured, dashed proved", ncols=2)
     return fig
 
@@ -64,7 +64,7 @@ def floors(iterations, curves, *, labels, floor):
         fig, ax = subplots(height=3.8)
         for k, (loss, label) in enumerate(zip(curves, labels, strict=True)):
             ax.semilogy(iterations, loss, MARKS[k], color=COLOURS[k], label=label)
-        ax.axhline(floor, color=PROVED, linewidth=1.0, linestyle=(0, (1, 1)), label="proved floor")
+        ax.axhline(floor, color=PROVED, linewidth=1.6, linestyle=(0, (1, 1)), label="proved floor")
         ax.set(xlabel="iteration $k$", ylabel=r"loss $\Phi_k$")
         ax.legend()
     return fig

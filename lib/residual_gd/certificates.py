@@ -165,7 +165,7 @@ class _Case:
         self.ties = obstructions(self.X)
         self.target_norm = float(np.linalg.norm(self.Y))
         kernel = form == "kernel" and applies(form, transformer)
-        sigma_J = _jacobian_singular_values(transformer, parameters, self.X) if kernel else None
+        sigma_J = jacobian_singular_values(transformer, parameters, self.X) if kernel else None
         norm = float(np.linalg.norm(self.F - self.Y))
         self.problem = Problem(less_rounding(self.start), norm, tau, sigma_J, uses_margin(form, transformer))
 
@@ -226,7 +226,7 @@ def _fraction(tau, form):
     return tau
 
 
-def _jacobian_singular_values(transformer, parameters, X):
+def jacobian_singular_values(transformer, parameters, X):
     """(Nc-th, first) singular value of J, from the kernel, on the safe side of its rounding."""
     eigenvalues = np.linalg.eigvalsh(gram(transformer, parameters, X))
     rounding = 4.0 * EPS * len(eigenvalues) * eigenvalues[-1]

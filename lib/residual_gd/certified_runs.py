@@ -15,9 +15,10 @@ class CertifiedRun:
     """What gradient descent did under a certificate.
 
     certificate, trace: as run. envelope: (K,) its values at the traced iterations. floor: N c (eps ||Y||)^2, the
-    rounding floor of Phi; below it nothing is compared. worst_ratio: largest Phi_k / max(envelope_k, floor). moved: for each
-    block, the largest distance from the start over its radius. measured_rate: factor of Phi per step, from the slope of log Phi
-    over the last half above the floor (nan with fewer than 4 points). predicted_rate: the theorem's factor.
+    rounding floor of Phi; below it nothing is compared. worst_ratio: largest Phi_k / max(envelope_k, floor).
+    moved: for each block, the largest distance from the start over its radius. measured_rate: factor of Phi per step,
+    from the slope of log Phi over the last half above the floor (nan with fewer than 4 points). predicted_rate: the
+    theorem's factor.
     """
 
     certificate: object = field(repr=False)
@@ -49,7 +50,8 @@ class CertifiedRun:
         return (
             f"{len(self.trace.loss) - 1} steps, Phi/Phi_0 = {end / start:.0e}: "
             f"{'under' if self.under_envelope else 'ABOVE'} the envelope, "
-            f"blocks {'inside' if self.inside else 'OUTSIDE'} their radii (at most {max(self.moved.values()):.2f} of them); "
+            f"blocks {'inside' if self.inside else 'OUTSIDE'} their radii "
+            f"(at most {max(self.moved.values()):.2f} of them); "
             f"factor per step predicted {self.predicted_rate:.4f}, measured {self.measured_rate:.4f}, "
             f"log-rate ratio {self.log_rate_ratio:.2f}"
         )
@@ -105,7 +107,7 @@ def _share(distance, radius):
 
 
 def measured_factor(iterations, loss, floor=0.0) -> float:
-    """The factor of the loss per step: exp of the slope of log Phi over the last half of the iterations above ``floor``."""
+    """Factor of the loss per step: exp of the slope of log Phi over the last half of the iterations above ``floor``."""
     iterations, loss = np.asarray(iterations), np.asarray(loss)
     above = np.flatnonzero(loss > floor)
     half = above[len(above) // 2 :]

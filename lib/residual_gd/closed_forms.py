@@ -13,7 +13,10 @@ from .rate_forms import Bounds
 
 
 def closed_descent(problem) -> tuple[Bounds, float]:
-    """cor-closed-descent: on the Euclidean ball of radius r = 4 ||R_0|| / sigma, mu = 1 / M(r), factor 1 - mu sigma^2 / 4."""
+    """cor-closed-descent, on the Euclidean ball of radius r = 4 ||R_0|| / sigma: mu = 1 / M(r).
+
+    The factor is 1 - mu sigma^2 / 4.
+    """
     sigma, R = problem.start.sigma_min_H, problem.residual_norm
     if sigma <= 0:
         return _none(problem)
@@ -25,9 +28,9 @@ def closed_descent(problem) -> tuple[Bounds, float]:
 
 
 def closed_lipschitz(problem) -> tuple[Bounds, float]:
-    """cor-closed-lipschitz, for W_U = 0: r = ||Y|| / sigma, mu = tau / (||H_0|| + sigma / 8)^2, factor (1 - 5/8 mu sigma^2)^2.
+    """cor-closed-lipschitz, for W_U = 0 with r = ||Y|| / sigma: mu = tau / (||H_0|| + sigma / 8)^2.
 
-    The radii are 2.8 r for W_U and 0.56 r h1_b / Lambda for the others.
+    The factor is (1 - 5/8 mu sigma^2)^2, the radii 2.8 r for W_U and 0.56 r h1_b / Lambda for the others.
     """
     sigma, R = problem.start.sigma_min_H, problem.residual_norm
     if sigma <= 0:

@@ -14,7 +14,7 @@ HEAD_ONLY = ("lipschitz", *CLOSED_FORMS)
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One hypothesis of a theorem: ``measured`` must be <sense> ``needed``, with <sense> one of ">", ">=", "<", "<="."""
+    """One hypothesis of a theorem: ``measured`` must be <sense> ``needed``; the sense is ">", ">=", "<" or "<="."""
 
     name: str
     measured: float

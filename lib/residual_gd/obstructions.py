@@ -6,6 +6,7 @@ singular everywhere, and no certificate can hold (prop-obstructions).
 
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,4 +82,4 @@ def equal_rows(X) -> tuple[tuple[int, ...], ...]:
 
 
 def _neighbours(group):
-    return list(zip(group, group[1:], strict=False))
+    return list(pairwise(group))

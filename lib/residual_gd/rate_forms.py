@@ -13,7 +13,7 @@ import numpy as np
 from .network_majorants import Start, network_majorants
 from .pl_inequality import alpha_on_ball
 
-MAX_ITERATIONS = 2000
+MAX_ITERATIONS = 500
 SLACK = 1e-6  # how far the iteration oversteps, so that it ends below its own right-hand side
 EPS = float(np.finfo(float).eps)
 
@@ -24,7 +24,7 @@ class Bounds:
 
     alpha: J J^T (for the Lipschitz form H H^T) >= alpha on the ball. omega: the perturbation. gap = alpha - omega.
     smoothness: M, the bound of the Hessian, of the descent form only. step: mu. needed: (B,) what each radius must be
-    at least, infinite where gap <= 0. rate: guaranteed factor of Phi per step; asymptotic_rate: the factor in the limit.
+    at least, infinite where gap <= 0. rate: guaranteed factor of Phi per step; asymptotic_rate: in the limit.
     margin_holds: with ReLU's margin, whether no pre-activation changes its sign on the ball; True without it.
     """
 

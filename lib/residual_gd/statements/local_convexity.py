@@ -1,1 +1,349 @@
-"""Statements of chapter 4."""
+"""Statements of chapter 4: the PL inequality near the start, and why strong convexity cannot hold."""
+
+import numpy as np
+
+from ..activations import activation
+from ..gram import block_grams, gram
+from ..matrices import sigma_min
+from ..network_majorants import measure, network_majorants
+from ..parameters import initialize
+from ..pl_inequality import alpha_on_ball, block_constants, features_lower_bound, projected_pl
+from ..transformer import Transformer, forward, gradient, loss, stack
+from .base import Control, Draw, at_least, at_most, statement
+from .instances import SMOOTH, Instance, climb, network
+
+
+def smallest(K):
+    """lambda_min of a kernel matrix and the rounding error of its eigenvalues."""
+    values = np.linalg.eigvalsh(K)
+    return float(values[0]), 1e-13 * max(float(values[-1]), 1e-300)
+
+
+@statement(
+    "prop-not-strongly-convex",
+    kind="proposition",
+    title="No strong convexity near a solution",
+    chapter="local-convexity",
+    hypotheses=("R = 0 at the point", "more parameters than outputs: D > N c"),
+)
+def not_strongly_convex(draw):
+    at = network(draw, largest=4, n=draw.integer(1, 2), P=draw.integer(1, 2), d=draw.integer(2, 4))
+    tf, parameters, X = at.transformer, at.parameters, at.X
+    solution = Instance(tf, parameters, X, forward(tf, parameters, X).F)
+    direction, scale = flat_direction(solution, draw.rng)
+    # Phi along the direction has no quadratic part: its second difference is of fourth order in the step
+    curvature = second_difference(solution, direction, 1e-4)
+    return at_most(abs(curvature), 0.0, "curvature along a direction of ker J", atol=1e-4 * scale)
+
+
+def flat_direction(at, rng):
+    """A unit direction in the kernel of J, and the largest curvature ||J||^2."""
+    tf, parameters = at.transformer, at.parameters
+    J = dense_jacobian(at)
+    rank = int(np.sum(np.linalg.svd(J, compute_uv=False) > 0))
+    kernel = np.linalg.svd(J, full_matrices=True)[2][rank:]
+    flat = rng.standard_normal(len(kernel)) @ kernel
+    flat = flat / np.linalg.norm(flat)
+    ends = np.cumsum([parameters[b].size for b in tf.blocks])[:-1]
+    pieces = np.split(flat, ends)
+    blocks = {b: piece.reshape(parameters[b].shape) for b, piece in zip(tf.blocks, pieces, strict=True)}
+    return blocks, float(np.linalg.norm(J, 2) ** 2)
+
+
+def dense_jacobian(at):
+    """J with rows vec F and columns the flattened blocks, one backward product a row (small networks only)."""
+    F = forward(at.transformer, at.parameters, at.X).F
+    rows = []
+    for i in range(F.size):
+        unit = np.zeros(F.size)
+        unit[i] = 1.0
+        # the gradient of Phi at targets F - e_i is J^T e_i
+        blocks = gradient(at.transformer, at.parameters, at.X, F - unit.reshape(F.shape))
+        rows.append(np.concatenate([blocks[b].ravel() for b in at.transformer.blocks]))
+    return np.array(rows)
+
+
+def second_difference(at, direction, step):
+    """(Phi(theta + s v) - 2 Phi(theta) + Phi(theta - s v)) / s^2."""
+
+    def phi(s):
+        moved = {b: at.parameters[b] + s * direction[b] for b in at.parameters}
+        return float(loss(at.transformer, moved, at.X, at.Y))
+
+    return (phi(step) - 2.0 * phi(0.0) + phi(-step)) / step**2
+
+
+@not_strongly_convex.control
+def _(rng):
+    # fewer parameters than outputs: only W_U moves the outputs, and Phi is a least-squares problem of full column rank
+    n = 8
+    transformer = Transformer(d=1, d_k=1, m=1, c=1)
+    at = Instance(transformer, initialize(transformer, rng), rng.standard_normal((2, n, 1)), np.zeros((2, n, 1)))
+    at = Instance(*at.parts[:3], forward(*at.parts[:3]).F)
+    head = {b: np.zeros_like(W) for b, W in at.parameters.items()} | {"W_U": np.ones((1, 1))}
+    return Control(
+        f"D = 6 < N c = {2 * n}, along W_U", second_difference(at, head, 1e-3), 0.0, "curvature at the solution"
+    )
+
+
+@statement(
+    "prop-block-grams",
+    kind="proposition",
+    title="What each block adds to the kernel",
+    chapter="local-convexity",
+    hypotheses=("any theta", "for W_U and W_2 equalities; for W_1 a lower bound"),
+)
+def block_gram_constants(draw):
+    at = network(draw, deep=True, activations=(*SMOOTH, "relu"), largest=6, P=draw.integer(1, 2), n=draw.integer(1, 3))
+    tf, parameters, X = at.transformer, at.parameters, at.X
+    constants = block_constants(tf, parameters, X)
+    W_1, W_2 = tf.name("W_1", tf.layers), tf.name("W_2", tf.layers)
+    grams = block_grams(tf, parameters, X, ("W_U", W_2, W_1))
+    K, total = gram(tf, parameters, X), float(np.trace(sum(grams.values())))
+    scale = max(total, 1e-300)
+    values = {b: smallest(grams[b])[0] for b in grams}
+    R = stack(forward(tf, parameters, X).F - at.Y)
+    g = gradient(tf, parameters, X, at.Y)
+    square = sum(float(np.sum(block**2)) for block in g.values())
+    return (
+        at_most(abs(values["W_U"] - constants.W_U), 0.0, "W_U: difference from equality", atol=1e-12 * scale),
+        at_most(abs(values[W_2] - constants.W_2), 0.0, "W_2: difference from equality", atol=1e-12 * scale),
+        at_least(values[W_1], constants.W_1, "W_1", atol=1e-12 * scale),
+        at_least(smallest(K)[0], constants.total, "lambda_min(J J^T)", atol=1e-12 * float(np.trace(K))),
+        at_least(square, constants.total * float(np.sum(R**2)), "||grad Phi||^2", atol=1e-12 * square),
+    )
+
+
+@block_gram_constants.ascent
+def _(rng):
+    # one row: the bound of W_1 is then an equality up to the conditioning of Z, and the head alone gives the kernel
+    draw = Draw(rng)
+    at = network(draw, P=1, n=1, d=3, d_k=1, m=3, c=1, beta=1.0, activations=("tanh",))
+    shapes = {b: W.shape for b, W in at.parameters.items()}
+    ends = np.cumsum([int(np.prod(s)) for s in shapes.values()])[:-1]
+
+    def ratio(z):
+        parts = {b: p.reshape(s) for (b, s), p in zip(shapes.items(), np.split(np.asarray(z), ends), strict=True)}
+        K = gram(at.transformer, parts, at.X)
+        return block_constants(at.transformer, parts, at.X).total / max(float(K[0, 0]), 1e-12)
+
+    z = np.concatenate([W.ravel() for W in at.parameters.values()])
+    return at_most(climb(ratio, z, rng, steps=600)[1], 1.0, "constants / lambda_min(J J^T)")
+
+
+@block_gram_constants.control
+def _(rng):
+    # sigma_min taken as the smallest of min(N, d) values instead of the N-th: N = 3 rows, d = 2 features
+    at = network(Draw(rng), P=1, n=3, d=2, d_k=1, m=2, c=1, beta=1.0, activations=("tanh",), scales={"W_U": 0.0})
+    K = gram(at.transformer, at.parameters, at.X)
+    H = stack(forward(*at.parts[:3]).H)
+    claimed = float(np.linalg.svd(H, compute_uv=False)[-1] ** 2)
+    return Control(
+        "the smallest singular value of H taken for the N-th, N = 3 > d = 2",
+        claimed,
+        max(smallest(K)[0], 0.0),
+        "claimed lower bound of lambda_min(J J^T)",
+    )
+
+
+@statement(
+    "lem-features-lower-bound",
+    kind="lemma",
+    title="The features keep the rank of Z",
+    chapter="local-convexity",
+    hypotheses=("|phi'| <= l_phi", "phi(0) = 0, or the bound of ||phi(Z W_1)|| corrected by |phi(0)| sqrt(N m)"),
+    sharp=True,
+)
+def features_bound(draw):
+    N, d, m = draw.integer(1, 5), draw.integer(1, 6), draw.integer(1, 6)
+    phi, beta = activation(draw.choice((*SMOOTH, "relu"))), draw.real(0.0, 1.5)
+    Z, W_1 = draw.normal(N, d), draw.scale(0.01, 3.0) * draw.normal(d, m)
+    W_2 = draw.scale(0.01, 3.0) * draw.normal(m, d)
+    return _features_comparison(Z, W_1, W_2, beta, phi)
+
+
+def _features_comparison(Z, W_1, W_2, beta, phi):
+    H = phi(Z @ W_1) @ W_2 + beta * Z
+    bound = features_lower_bound(Z, W_1, W_2, beta, phi)
+    scale = beta * np.linalg.norm(Z, 2) + abs(bound)
+    # in terms of what the branch takes away, so that 1 means that all of it is lost
+    whole = beta * sigma_min(Z)
+    return at_most(whole - sigma_min(H), whole - bound, "loss of sigma_min", atol=1e-13 * scale)
+
+
+@features_bound.ascent
+def _(rng):
+    # a branch of rank one that is aligned against the smallest direction of Z: climb over W_1, W_2
+    N = 2
+    Z, phi = rng.standard_normal((N, N)), activation("relu")
+    left, values, right = np.linalg.svd(Z)
+    sign = np.sign(left[:, -1])
+    # make the smallest left direction positive, so that ReLU leaves it alone
+    Z = (sign[:, None] * left) * values @ right
+
+    def parts(z):
+        return z[: N * N].reshape(N, N), z[N * N :].reshape(N, N)
+
+    def ratio(z):
+        return _features_comparison(Z, *parts(z), 1.0, phi).ratio
+
+    v = right[-1]
+    W_1 = np.outer(v, np.eye(N)[0])
+    start = np.concatenate([W_1.ravel(), -0.4 * np.outer(np.eye(N)[0], v).ravel()])
+    start = start + 0.02 * rng.standard_normal(start.shape)
+    z, _ = climb(ratio, start, rng, steps=1500, spread=0.1)
+    return _features_comparison(Z, *parts(z), 1.0, phi)
+
+
+@features_bound.control
+def _(rng):
+    # the spectral norm in place of the Frobenius norm, with O = [[1, -1], [1, 1]] / sqrt 2, an orthogonal matrix
+    O = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2.0)
+    phi, Z = activation("relu"), 2.0 * np.eye(2)
+    left, _, right = np.linalg.svd(phi(O))
+    W_1, W_2 = O, -0.5 * right.T @ left.T
+    H = phi(Z @ W_1) @ W_2 + Z
+    claimed = sigma_min(Z) - np.linalg.norm(Z, 2) * np.linalg.norm(W_1, 2) * np.linalg.norm(W_2, 2)
+    return Control(
+        "spectral norms for the Frobenius norm: sigma_min(Z) - l_phi ||Z|| ||W_1|| ||W_2||",
+        float(claimed),
+        float(sigma_min(H)),
+        "claimed lower bound of sigma_min(H)",
+    )
+
+
+@statement(
+    "prop-pl-on-ball",
+    kind="proposition",
+    title="The PL constant on a ball",
+    chapter="local-convexity",
+    hypotheses=("theta in Ball(rho)", "third term: bounded phi'', or ReLU with its margin"),
+)
+def pl_on_ball(draw):
+    at, start, rho = ball_instance(draw)
+    at_rho = network_majorants(start, rho)
+    alpha = alpha_on_ball(start, at_rho)
+    moved = on_sphere(at, rho, draw.rng)
+    K = gram(at.transformer, moved, at.X)
+    return at_least(smallest(K)[0], alpha, "lambda_min(J J^T) on the ball", atol=1e-12 * float(np.trace(K)))
+
+
+def ball_instance(draw, **fixed):
+    """A network of which some term of alpha is positive, what was measured there, and radii."""
+    options = {"activations": (*SMOOTH, "relu"), "deep": draw.choice((False, False, True))} | fixed
+    scales = {"W_2": draw.scale(0.01, 0.5), "W_V": draw.scale(0.01, 0.5), "W_U": draw.scale(0.01, 2.0)}
+    at = network(draw, wide=True, largest=6, P=draw.integer(1, 2), n=draw.integer(1, 2), scales=scales, **options)
+    start = measure(*at.parts[:3])
+    size = draw.scale(1e-4, 0.3)
+    return at, start, size * np.array([draw.real(0.1, 1.0) for _ in at.transformer.blocks])
+
+
+def on_sphere(at, rho, rng):
+    """Parameters at distance rho_b in every block, in a random direction."""
+    moved = {}
+    for (b, W), radius in zip(at.parameters.items(), rho, strict=True):
+        D = rng.standard_normal(W.shape)
+        moved[b] = W + radius * D / np.linalg.norm(D)
+    return moved
+
+
+@pl_on_ball.ascent
+def _(rng):
+    # only W_U and W_2 have radii: climb over their direction until the features lose as much as they can
+    at = network(
+        Draw(rng), P=1, n=2, d=2, d_k=1, m=3, c=1, beta=1.0, activations=("gelu",), scales={"W_U": 0.0, "W_2": 0.1}
+    )
+    start = measure(*at.parts[:3])
+    rho = np.array([0.0, 0.0, 0.0, 0.0, 0.2 * start.sigma_min_H, 0.0])
+    alpha = alpha_on_ball(start, network_majorants(start, rho))
+
+    def least(z):
+        D = np.asarray(z).reshape(3, 2)
+        W_2 = at.parameters["W_2"] + rho[4] * D / max(np.linalg.norm(D), 1e-12)
+        return smallest(gram(at.transformer, at.parameters | {"W_2": W_2}, at.X))[0]
+
+    _, value = climb(lambda z: -least(z), rng.standard_normal(6), rng)
+    return at_least(-value, alpha, "lambda_min(J J^T)")
+
+
+@pl_on_ball.control
+def _(rng):
+    # outside the ball: the same alpha, at a point twice as far as W_U's term allows
+    n = 2
+    at = network(
+        Draw(rng), P=1, n=n, d=n, d_k=1, m=2, c=1, beta=1.0, activations=("tanh",), scales={"W_U": 0.0, "W_2": 0.1}
+    )
+    start = measure(*at.parts[:3])
+    rho = np.array([0.0, 0.0, 0.05, 0.0, 0.0, 0.0]) * start.sigma_min_H
+    alpha = alpha_on_ball(start, network_majorants(start, rho))
+    # W_V = -inverse of the attention's mixing would need more; move W_V far enough to make Z singular
+    values = forward(*at.parts[:3])
+    S, X = values.S[0], at.X[0]
+    centre = X.T @ np.linalg.inv(X @ X.T)
+    # S X W_V + X has the zero row combination u^T if W_V = -X^+ (u-part): take u the uniform direction of S's rows
+    u = np.linalg.solve(S.T, np.ones(n) / n)
+    W_V = at.parameters["W_V"] - centre @ np.outer(np.ones(n), u @ values.Z[0]) / (u @ S @ np.ones(n))
+    K = gram(at.transformer, at.parameters | {"W_V": W_V, "W_2": np.zeros_like(at.parameters["W_2"])}, at.X)
+    distance = np.linalg.norm(W_V - at.parameters["W_V"])
+    return Control(
+        f"theta outside the ball (W_V moved by {distance:.2g}, its radius {rho[2]:.2g})",
+        alpha,
+        max(smallest(K)[0], 0.0),
+        "alpha of the ball against lambda_min(J J^T) there",
+    )
+
+
+@statement(
+    "prop-pl-projected",
+    kind="proposition",
+    title="PL up to the part that the features cannot reach",
+    chapter="local-convexity",
+    hypotheses=("H != 0, of any rank",),
+)
+def pl_projected(draw):
+    at = network(draw, activations=(*SMOOTH, "relu"), deep=True)
+    tf, parameters, X, Y = at.parts
+    H = stack(forward(tf, parameters, X).H)
+    if np.linalg.norm(H) < 1e-6:  # the statement excludes H = 0
+        return at_most(0.0, 1.0, "nothing to compare")
+    found = projected_pl(H, stack(Y))
+    g = gradient(tf, parameters, X, Y)
+    square = sum(float(np.sum(block**2)) for block in g.values())
+    phi = float(loss(tf, parameters, X, Y))
+    rounding = 1e-9 * found.largest * phi
+    return at_least(square, 2.0 * found.constant * (phi - found.floor), "||grad Phi||^2", atol=rounding)
+
+
+@pl_projected.ascent
+def _(rng):
+    # W_U = 0 leaves the head's gradient alone; climb over Y towards the weakest direction of H
+    at = network(Draw(rng), P=1, n=5, d=3, d_k=2, m=3, c=1, activations=("gelu",), scales={"W_U": 0.0}, beta=1.0)
+    H = stack(forward(*at.parts[:3]).H)
+
+    def compare(y):
+        Y = np.asarray(y).reshape(1, 5, 1)
+        found = projected_pl(H, Y[0])
+        g = gradient(at.transformer, at.parameters, at.X, Y)
+        square = sum(float(np.sum(block**2)) for block in g.values())
+        return at_least(square, 2.0 * found.constant * (0.5 * np.sum(Y**2) - found.floor), "||grad Phi||^2")
+
+    y, _ = climb(lambda y: compare(y).ratio, rng.standard_normal(5), rng, steps=1500)
+    return compare(y)
+
+
+@pl_projected.control
+def _(rng):
+    # without the projection: more rows than features, Y partly outside col(H)
+    at = network(Draw(rng), P=1, n=5, d=3, d_k=2, m=3, c=1, activations=("gelu",), scales={"W_U": 0.0}, beta=1.0)
+    H = stack(forward(*at.parts[:3]).H)
+    outside = np.linalg.svd(H)[0][:, -1].reshape(1, 5, 1)
+    found = projected_pl(H, outside[0])
+    g = gradient(at.transformer, at.parameters, at.X, outside)
+    square = sum(float(np.sum(block**2)) for block in g.values())
+    phi = 0.5 * float(np.sum(outside**2))
+    return Control(
+        "the floor left out, with Y orthogonal to col(H): ||grad Phi||^2 >= 2 s_+^2 Phi",
+        2.0 * found.constant * phi,
+        square,
+        "claimed lower bound of ||grad Phi||^2",
+    )

@@ -1,0 +1,334 @@
+"""Statements of chapter 5 that follow from the rate theorems: closed forms, restart, the head alone, optimality."""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from ..certificates import certify, jacobian_singular_values
+from ..descent import descend
+from ..matrices import condition_number, sigma_max, sigma_min
+from ..pl_inequality import projected_pl
+from ..rate_forms import FORMS, Problem, less_rounding, smallest_radii
+from ..transformer import forward, stack
+from .base import Control, Draw, at_least, at_most, statement
+from .certified import certified, certified_path, compare, follow, nothing, start, tau_for, with_residual
+from .instances import SMOOTH, Instance, climb, network
+from .rate_theorem import SIZES, left_behind, steepest
+
+
+@statement(
+    "cor-closed-descent",
+    kind="corollary",
+    title="Closed form of the descent form",
+    chapter="rate",
+    hypotheses=(
+        "phi with bounded phi''",
+        "||R_0|| <= sigma_min(H_0)^2 / (8 Lambda(r)), r = 4 ||R_0|| / sigma",
+        "mu = 1 / M(r)",
+    ),
+    starred=True,
+)
+def closed_descent(draw):
+    found = certified(start(draw, deep=True), "closed-descent", shrink=0.7)
+    return nothing() if found is None else compare(found)
+
+
+@closed_descent.ascent
+def _(rng):
+    return steepest("closed-descent", ("gelu",), rng)
+
+
+@closed_descent.control
+def _(rng):
+    # N = 2 rows, d = 1 feature: the smallest of min(N, d) singular values for the N-th, which is 0
+    at = start(Draw(rng), activations=("gelu",), head=False, beta=1.0, P=1, n=2, d=1, d_k=1, m=1, c=1)
+    H = stack(forward(*at.parts[:3]).H)
+    at = with_residual(Instance(*at.parts[:3], np.linalg.svd(H)[0][:, -1].reshape(1, 2, 1)), 1e-4)
+    # M is nearly ||H||^2 at so small a residual
+    step = 1.0 / sigma_max(H) ** 2
+    return left_behind("N = 2 > d = 1, the only singular value of H for the second", follow(at, step), 1.0 - 0.25)
+
+
+@statement(
+    "cor-closed-lipschitz",
+    kind="corollary",
+    title="Closed form of the Lipschitz form",
+    chapter="rate",
+    hypotheses=("phi Lipschitz (ReLU)", "W_U = 0", "||Y|| <= sigma_min(H_0)^2 / (8 Lambda(r)), r = ||Y|| / sigma"),
+)
+def closed_lipschitz(draw):
+    at = start(draw, activations=("relu", *SMOOTH), head=False, deep=True)
+    found = certified(at, "closed-lipschitz", tau_for(draw, "closed-lipschitz"), shrink=0.7)
+    return nothing() if found is None else compare(found)
+
+
+@closed_lipschitz.ascent
+def _(rng):
+    return steepest("closed-lipschitz", ("relu",), rng)
+
+
+@closed_lipschitz.control
+def _(rng):
+    at = start(Draw(rng), activations=("relu",), head=False, beta=1.0, **SIZES)
+    found = certified(at, "closed-lipschitz")
+    run = follow(with_residual(at, 3e4 * found.residual_norm), found.step)
+    return left_behind("||Y|| 30,000 times the bound", run, found.rate)
+
+
+@statement(
+    "prop-rate-in-z",
+    kind="proposition",
+    title="The rate in terms of Z",
+    chapter="rate",
+    hypotheses=("phi(0) = 0", "l_phi ||Z_0 W_1||_F ||W_2|| <= beta_F sigma_min(Z_0) / 2, beta_F > 0", "N <= d"),
+)
+def rate_in_z(draw):
+    at = network(
+        draw,
+        wide=True,
+        activations=("gelu", "tanh", "relu"),
+        beta_attention=draw.real(0.0, 1.5),
+        beta_ffn=draw.real(0.1, 1.5),
+    )
+    values = forward(*at.parts[:3])
+    Z, W_1, W_2 = stack(values.Z), at.parameters["W_1"], at.parameters["W_2"]
+    branch = at.transformer.activation.l_phi * np.linalg.norm(Z @ W_1) * sigma_max(W_2)
+    allowed = 0.5 * at.transformer.beta_ffn * sigma_min(Z)
+    # shrink W_2 until the hypothesis holds, with equality half of the time
+    W_2 = W_2 * (draw.choice((1.0, draw.real(0.0, 1.0))) * allowed / branch)
+    return z_comparisons(Z, W_1, W_2, at.transformer.beta_ffn, at.transformer.activation)
+
+
+def z_comparisons(Z, W_1, W_2, beta, phi):
+    """sigma_min(H), ||H|| and the factor of the closed Lipschitz form against their bounds in terms of Z."""
+    H = phi(Z @ W_1) @ W_2 + beta * Z
+    sigma, norm, kappa = float(sigma_min(H)), float(sigma_max(H)), float(condition_number(Z))
+    step = 1.0 / (norm + sigma / 8.0) ** 2
+    # log of the factor: at least as negative as claimed
+    factor, claimed = 2.0 * math.log1p(-0.625 * step * sigma**2), 2.0 * math.log1p(-0.054 / kappa**2)
+    noise = 1e-12 * beta * float(sigma_max(Z))
+    return (
+        at_least(sigma, 0.5 * beta * float(sigma_min(Z)), "sigma_min(H) / (beta_F sigma_min(Z) / 2)", atol=noise),
+        at_most(norm, 1.5 * beta * float(sigma_max(Z)), "||H|| / (1.5 beta_F ||Z||)"),
+        at_least(-factor, -claimed, "log of the factor", atol=1e-12),
+    )
+
+
+@rate_in_z.ascent
+def _(rng):
+    # Z diagonal with equal singular values; climb over W_1 and W_2 of the largest size that is allowed
+    Z, beta, phi = np.eye(2), 1.0, network(Draw(rng), activations=("relu",)).transformer.activation
+
+    def parts(z):
+        W_1, W_2 = z[:4].reshape(2, 2), z[4:].reshape(2, 2)
+        return W_1, W_2 * (0.5 / max(np.linalg.norm(Z @ W_1) * sigma_max(W_2), 1e-9))
+
+    z, _ = climb(lambda z: z_comparisons(Z, *parts(z), beta, phi)[0].ratio, rng.standard_normal(8), rng, steps=800)
+    return z_comparisons(Z, *parts(z), beta, phi)
+
+
+@rate_in_z.control
+def _(rng):
+    # a branch twice as strong as allowed, aligned against one row of Z = I: that row of H vanishes
+    phi = network(Draw(rng), activations=("relu",)).transformer.activation
+    W_1 = np.array([[0.0], [1.0]])
+    W_2 = np.array([[0.0, -1.0]])
+    sigma = float(sigma_min(phi(W_1) @ W_2 + np.eye(2)))
+    return Control("l_phi ||Z W_1||_F ||W_2|| = 1, twice the bound, Z = I", 0.5, sigma, "claimed sigma_min(H)")
+
+
+@statement(
+    "prop-restart",
+    kind="proposition",
+    title="A certificate for the tail",
+    chapter="rate",
+    hypotheses=(
+        "any theta_k in place of theta_0",
+        "to pass in the end (descent, smooth and kernel form): theta_k converges, R_k -> 0, alpha bounded below",
+    ),
+)
+def restart(draw):
+    # a start beyond its basin that gradient descent solves all the same: certify where it has got to
+    form = draw.choice(("descent", "smooth", "kernel"))
+    at = start(draw, activations=("gelu", "tanh"), P=1, n=draw.integer(1, 2), c=1)
+    found = certified(at, form)
+    if found is None:
+        return nothing()
+    at = with_residual(at, min(1.0, 8.0 * found.residual_norm))
+    step = 0.5 / found.start.layers[-1].H.stacked ** 2 if form != "kernel" else 0.5 * found.step
+    theta, tail = at.parameters, certify(*at.parts, form=form)
+    for _ in range(12):
+        if tail.holds:
+            break
+        theta = descend(*at.parts[:1], theta, at.X, at.Y, steps=60, step=step, spectra=False, trace_every=60).parameters
+        tail = certify(at.transformer, theta, at.X, at.Y, form=form)
+    if not tail.holds and tail.residual_norm > 1e-4 * found.residual_norm:
+        return nothing()  # gradient descent has not got far enough within the steps tried
+    if not tail.holds:
+        return at_most(1.0, 0.0, "tail not certified although R_k is ten thousand times smaller than the basin")
+    return compare(tail)
+
+
+@restart.control
+def _(rng):
+    # the Lipschitz form: its omega does not shrink with R_k, so that no restart helps a large head
+    at = start(Draw(rng), activations=("relu",), beta=1.0, scales={"W_U": 0.0}, **SIZES)
+    at = Instance(at.transformer, at.parameters | {"W_U": np.array([[2.0], [1.0]])}, at.X, at.Y)
+    at = with_residual(at, 1e-9)
+    found = certify(*at.parts, form="lipschitz")
+    return Control("the Lipschitz form with a head of order one, at ||R_k|| = 1e-9", found.omega, found.alpha, "omega")
+
+
+@statement(
+    "prop-head-only",
+    kind="proposition",
+    title="Training the head alone",
+    chapter="rate",
+    hypotheses=("H != 0, trunk frozen", "0 < mu < 2 / ||H||^2"),
+    sharp=True,
+)
+def head_only(draw):
+    at = network(draw, activations=(*SMOOTH, "relu"), deep=True)
+    H = stack(forward(*at.parts[:3]).H)
+    if np.linalg.norm(H) < 1e-6:  # the statement excludes H = 0
+        return nothing()
+    return head_comparison(at, draw.real(0.05, 1.95))
+
+
+def head_comparison(at, fraction, steps=12):
+    """Phi_k - Phi_inf against factor^k (Phi_0 - Phi_inf), the worst k."""
+    H = stack(forward(*at.parts[:3]).H)
+    found = projected_pl(H, stack(at.Y))
+    step = fraction / found.largest
+    factor = found.head_only_factor(step)
+    loss = follow(at, step, steps, wanted=("W_U",)).loss
+    excess, noise = loss - found.floor, 1e-12 * loss[0]
+    bound = factor ** np.arange(len(loss)) * excess[0]
+    ratios = (excess[1:] - noise) / (bound[1:] + noise)
+    return at_most(float(np.max(ratios)), 1.0, "(Phi_k - Phi_inf) / bound")
+
+
+@head_only.ascent
+def _(rng):
+    at = network(Draw(rng), P=1, n=3, d=3, d_k=1, m=2, c=1, beta=1.0, activations=("gelu",), scales={"W_U": 0.0})
+    y, _ = climb(
+        lambda y: head_comparison(Instance(*at.parts[:3], np.asarray(y).reshape(1, 3, 1)), 1.0).ratio,
+        np.linalg.svd(stack(forward(*at.parts[:3]).H))[0][:, -1] + 0.1 * rng.standard_normal(3),
+        rng,
+        steps=60,
+        spread=0.1,
+    )
+    return head_comparison(Instance(*at.parts[:3], np.asarray(y).reshape(1, 3, 1)), 1.0)
+
+
+@head_only.control
+def _(rng):
+    at = network(Draw(rng), P=1, n=3, d=3, d_k=1, m=2, c=1, beta=1.0, activations=("gelu",))
+    H = stack(forward(*at.parts[:3]).H)
+    run = follow(at, 2.2 / sigma_max(H) ** 2, 60, wanted=("W_U",))
+    return Control("the step 2.2 / ||H||^2, after 60 steps", run.loss[-1], run.loss[0], "Phi_k")
+
+
+@statement(
+    "prop-certificate-sound",
+    kind="proposition",
+    title="The certificate is a fixed point",
+    chapter="rate",
+    hypotheses=("rhs(rho) <= rho at the final rho", "least: rhs monotone (descent, Lipschitz and kernel form)"),
+)
+def certificate_sound(draw):
+    form = draw.choice(tuple(FORMS))
+    scales = {"W_U": draw.choice((0.0, draw.scale(1e-4, 0.05)))}
+    found = certified(start(draw, deep=True, scales=scales), form, 1.0)
+    if found is None:
+        return nothing()
+    problem = _problem(found)
+    rho = np.array(list(found.radii.values()))
+    bounds = FORMS[form](problem, rho)
+    compared = [
+        at_most(np.max((bounds.needed - rho) / np.max(rho)), 0.0, "rhs(rho) - rho"),
+        at_most(bounds.omega, bounds.alpha, "omega / alpha"),
+    ]
+    if form != "smooth":
+        # any other solution lies above: look for one from a random larger start
+        other = rho * np.exp(np.abs(draw.normal(1 if form == "kernel" else len(rho))))
+        for _ in range(20):
+            needed = FORMS[form](problem, other).needed
+            if np.all(needed <= other):
+                compared.append(
+                    at_most(np.max(rho / np.maximum(other, 1e-300) * (rho > 0)), 1.0, "least / other", rtol=1e-5)
+                )
+            # squeeze it towards its own right-hand side, which stays a solution where rhs is monotone
+            other = np.minimum(other, np.where(np.isfinite(needed), needed, other))
+    return tuple(compared)
+
+
+def _problem(certificate):
+    """The problem that a certificate solved, measured again."""
+    at = certificate
+    sigma_J = jacobian_singular_values(at.transformer, at.parameters, at.X) if at.form == "kernel" else None
+    return Problem(less_rounding(at.start), at.residual_norm, at.tau, sigma_J, False)
+
+
+@certificate_sound.control
+def _(rng):
+    # an iteration stopped at its first step: rhs(rho) > rho, and the head leaves the radii at once
+    at = start(Draw(rng), activations=("gelu",), head=False, beta=1.0, **SIZES)
+    found = certified(at, "smooth")
+    bounds = smallest_radii(partial(FORMS["smooth"], _problem(found)), len(found.radii), max_iterations=1)
+    run = certified_path(found, 60)
+    moved = float(run.distances[-1][-1])
+    return Control(
+        "the iteration stopped at rho = 0, where rhs(rho) > rho", moved, float(bounds.rho[-1]), "distance of W_U"
+    )
+
+
+@statement(
+    "prop-optimal-constants",
+    kind="proposition",
+    title="The rate can't be improved",
+    chapter="rate",
+    hypotheses=("W_U = 0", "||Y|| -> 0", "Y along the direction that the features reach worst"),
+    sharp=True,
+)
+def optimal_constants(draw):
+    form = draw.choice(("smooth", "lipschitz"))
+    at = start(draw, head=False, activations=SMOOTH if form == "smooth" else ("relu", *SMOOTH))
+    at = _worst_target(at)
+    near = certified(at, form, tau_for(draw, form))
+    if near is None:
+        return nothing()
+    small = certify(*with_residual(at, 1e-4 * near.residual_norm).parts, form=form, tau=near.tau)
+    exact = 2.0 * math.log1p(-small.step * small.start.sigma_min_H**2)
+    # the certified rate is within one per cent of the exact one of the least-squares problem in W_U, and never better
+    return (
+        at_most(math.log(small.rate) / exact, 1.0, "certified / exact log-rate"),
+        at_least(math.log(small.rate) / exact, 0.99, "certified / exact log-rate"),
+        *compare(small),
+    )
+
+
+def _worst_target(at):
+    """Targets along the left singular vector of the least singular value of H_0."""
+    worst = np.linalg.svd(stack(forward(*at.parts[:3]).H))[0][:, -1]
+    return Instance(*at.parts[:3], (worst[:, None] * np.ones(at.transformer.c)).reshape(at.Y.shape))
+
+
+@optimal_constants.ascent
+def _(rng):
+    at = _worst_target(start(Draw(rng), head=False, activations=("gelu",), **SIZES))
+    near = certified(at, "smooth")
+    return compare(certify(*with_residual(at, 1e-5 * near.residual_norm).parts, form="smooth"))[0]
+
+
+@optimal_constants.control
+def _(rng):
+    # the descent form at tau = 1 knows only half of the logarithm
+    at = _worst_target(start(Draw(rng), head=False, activations=("gelu",), **SIZES))
+    near = certified(at, "descent")
+    small = certify(*with_residual(at, 1e-5 * near.residual_norm).parts, form="descent")
+    exact = 2.0 * math.log1p(-small.step * small.start.sigma_min_H**2)
+    return Control(
+        "the descent form with tau = 1", 0.99, math.log(small.rate) / exact, "claimed certified / exact log-rate"
+    )

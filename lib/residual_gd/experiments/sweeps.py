@@ -17,6 +17,15 @@ from ..validation import finite_array, one_of, positive_float, positive_int, req
 BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
+def show(value, rounding=1e-28) -> str:
+    """A measured number with the digits that another processor repeats: two, one below 0.001, none below rounding."""
+    if not np.isfinite(value):
+        return "diverged"
+    if abs(value) < rounding:
+        return "0"
+    return f"{value:#.2g}".rstrip(".") if abs(value) >= 1e-3 else f"{value:.0e}"
+
+
 @dataclass(frozen=True, eq=False)
 class Sweep:
     """The traces of a sweep. B betas, S seeds, K traced iterations.
@@ -47,6 +56,17 @@ class Sweep:
         """
         k = slice(0, 1) if at_start else slice(None)
         return self.sigma_min_Z[k].min(axis=(0, -1)) ** 2 / self.sigma_max_Z[k].max(axis=(0, -1))
+
+    def table(self) -> str:
+        """The last relative loss (median and range of the seeds) and the median of the paper's ratio, by beta.
+
+        What is below 1e-28 is rounding and shown as 0.
+        """
+        lines = ["beta   loss at the end (range of seeds)   ratio"]
+        for beta, loss, ratio in zip(self.betas, self.relative_loss[-1], self.paper_ratio(), strict=True):
+            median, low, high = (show(x) for x in (np.median(loss), loss.min(), loss.max()))
+            lines.append(f"{beta:4.2f}   {median:>7s}  ({low} to {high})".ljust(43) + f"{show(np.median(ratio)):>7s}")
+        return "\n".join(lines)
 
 
 def beta_sweep(

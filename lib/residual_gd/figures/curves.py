@@ -23,7 +23,7 @@ def draw_loss_curves(ax, iterations, curves, *, labels, title="", ylabel=r"$\Phi
     for k, (curve, label) in enumerate(zip(curves, labels, strict=True)):
         curve = np.asarray(curve, dtype=float).reshape(len(iterations), -1)
         colour = heat(k, len(labels))
-        ax.semilogy(iterations, np.median(curve, axis=1), MARKS[k % len(MARKS)], color=colour, label=label)
+        ax.semilogy(iterations, np.median(curve, axis=1), linestyle=MARKS[k % len(MARKS)], color=colour, label=label)
         if curve.shape[1] > 1:
             ax.fill_between(iterations, curve.min(axis=1), curve.max(axis=1), color=colour, alpha=0.18, linewidth=0)
     if floor is not None:

@@ -11,8 +11,8 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
 def simplex(function, *, resolution=80, labels=("token 1", "token 2", "token 3"), value="", ticks=None):
     """Draw a function of three weights that sum to one as colours in a triangle.
 
-    function: weights (k, 3) -> values (k,). resolution: number of steps along a side. value, ticks: name and ticks of the colour bar.
-    Returns the figure.
+    function: weights (k, 3) -> values (k,). resolution: number of steps along a side. value, ticks: name and ticks of
+    the colour bar. Returns the figure.
     """
     i, j = np.meshgrid(np.arange(resolution + 1), np.arange(resolution + 1))
     inside = i + j <= resolution

@@ -7,6 +7,7 @@ from . import (  # noqa: F401  (they register)
     overparameterization,
     rate_corollaries,
     rate_theorem,
+    residual_collapse,
     residual_dichotomy,
     residual_rank,
     vectorization,

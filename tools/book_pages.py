@@ -65,6 +65,7 @@ def tidy(page: str) -> str:
         lambda match: f'<div class="proof argument" id="proof-{next(number)}">',
         page,
     )
+    page = re.sub(r'(<div class="proof argument" id="proof-\d+">\s*<p>)Proof\. ', r"\1<em>Proof.</em> ", page)
     # sphinx-proof and sphinx-exercise give the inside of all boxes of a kind one and the same id.
     page = re.sub(r'(<section class="[^"]*") id="[a-z]+-content">', r"\1>", page)
     page = re.sub(r'(<section) id="[a-z]+-content">', r"\1>", page)

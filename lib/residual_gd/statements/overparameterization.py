@@ -121,14 +121,17 @@ def _(rng):
     return Control("a position added to each token", floor, phi, "the floor no longer holds the loss up:")
 
 
-def gauge_directions(transformer, parameters, rng):
-    """A random direction (W_Q B, -W_K B^T) in every head, zero in all other blocks; a dict of blocks."""
+def silent_directions(transformer, parameters, rng):
+    """A random direction that does not move F to first order, a dict of blocks: (W_Q B, -W_K B^T) in every head, and in
+    the last W_2 a matrix V with V W_U = 0."""
     direction = {block: np.zeros_like(W) for block, W in parameters.items()}
     for layer in range(1, transformer.layers + 1):
         for head in range(1, transformer.heads + 1):
             W_Q, W_K = transformer.name("W_Q", layer, head), transformer.name("W_K", layer, head)
             B = rng.standard_normal((transformer.d_k, transformer.d_k))
             direction[W_Q], direction[W_K] = parameters[W_Q] @ B, -parameters[W_K] @ B.T
+    W_U, last = parameters["W_U"], transformer.name("W_2", transformer.layers)
+    direction[last] = rng.standard_normal(direction[last].shape) @ (np.eye(transformer.d) - W_U @ np.linalg.pinv(W_U))
     return direction
 
 
@@ -139,8 +142,9 @@ def rank(J):
 
 
 def largest_rank(transformer):
-    """D - L n_h d_k^2: the parameters less the gauge."""
-    return transformer.parameter_count - transformer.layers * transformer.heads * transformer.d_k**2
+    """D - L n_h d_k^2 - m max(d - c, 0): the parameters less the directions that never move F."""
+    gauge = transformer.layers * transformer.heads * transformer.d_k**2
+    return transformer.parameter_count - gauge - transformer.m * max(transformer.d - transformer.c, 0)
 
 
 def _pl(at):
@@ -160,7 +164,7 @@ def _pl(at):
     kind="proposition",
     title="What a positive definite kernel gives and needs",
     chapter="vectorization",
-    hypotheses=("phi differentiable at every entry of E", "gauge: W_Q or W_K of rank d_k in every head"),
+    hypotheses=("phi differentiable at every entry of E", "last part: W_Q or W_K of rank d_k in every head"),
     sharp=True,
 )
 def kernel_rank(draw):
@@ -175,12 +179,12 @@ def kernel_rank(draw):
         at.X[0, 1], independent = at.X[0, 0], P * n - 1
     transformer, parameters, X, _ = at.parts
     J = jacobian(transformer, parameters, X)
-    direction = gauge_directions(transformer, parameters, draw.rng)
+    direction = silent_directions(transformer, parameters, draw.rng)
     size = np.linalg.norm(J) * math.sqrt(sum(np.linalg.norm(V) ** 2 for V in direction.values()))
     still = stack(jvp(transformer, parameters, X, direction))
     return (
         *_pl(at),
-        equal(still, np.zeros_like(still), "gauge directions do not move F", tolerance=1e-12, scale=size),
+        equal(still, np.zeros_like(still), "silent directions do not move F", tolerance=1e-12, scale=size),
         at_most(rank(J), min(largest_rank(transformer), independent * transformer.c), "rank of J"),
     )
 
@@ -194,8 +198,9 @@ def _(rng):
     F = forward(transformer, parameters, X).F
     at.Y[:] = F - vectors[:, 0].reshape(transformer.c, *F.shape[:2]).transpose(1, 2, 0)
     yield list(_pl(at))[1]
-    # more outputs than parameters: nothing but the gauge is lost
-    at = network(Draw(rng), P=4, n=4, d=2, d_k=rng.integers(1, 3), m=2, c=2, activation="gelu", beta=1.0)
+    # more outputs than parameters: nothing else is lost
+    d = int(rng.integers(2, 4))
+    at = network(Draw(rng), P=16, n=3, d=d, d_k=int(rng.integers(1, 3)), m=3, c=2, activation="gelu", beta=1.0)
     parameters = initialize(at.transformer, rng)
     yield at_most(rank(jacobian(at.transformer, parameters, at.X)), largest_rank(at.transformer), "rank of J")
 

@@ -41,7 +41,7 @@ def bound_against_radius(radii, bound, measured, *, title="", ylabel=r"$\lambda_
     with style():
         fig, ax = subplots()
         for k, (label, values) in enumerate(measured.items()):
-            ax.plot(radii, values, MARKS[k], color=heat(k, len(measured) + 1), label=label)
+            ax.plot(radii, values, linestyle=MARKS[k], color=heat(k, len(measured) + 1), label=label)
         ax.plot(radii, bound, color=PROVED, label=r"proved: $\alpha$ on the ball")
         ax.fill_between(radii, 0.0, bound, color=PROVED, alpha=0.12, linewidth=0)
         ax.set(xlabel=r"radius $\rho$ of every block", ylabel=ylabel, title=title, ylim=(0.0, None))
@@ -90,12 +90,24 @@ def zeros(x, curves, *, xlabel, ylabel, title=""):
         fig, ax = subplots()
         for k, (label, values) in enumerate(curves.items()):
             colour = heat(k, len(curves) + 1)
-            ax.plot(x, values, MARKS[k], color=colour, label=label)
+            ax.plot(x, values, linestyle=MARKS[k], color=colour, label=label)
             values = np.asarray(values)
             at = np.flatnonzero(np.sign(values[1:]) != np.sign(values[:-1]))
             ax.plot(x[at], np.zeros(len(at)), "o", color=colour, markersize=5)
         ax.axhline(0.0, color=FAINT, linewidth=0.8)
         ax.set_yscale("symlog", linthresh=1e-2)
         ax.set(xlabel=xlabel, ylabel=ylabel, title=title)
+        ax.legend()
+    return fig
+
+
+def through_layers(curves, *, ylabel, lowest=1e-17, title=""):
+    """One number for each layer's output, l = 0..L, logarithmic and cut off at ``lowest``: dict label -> (L + 1,)."""
+    with style():
+        fig, ax = subplots()
+        for k, (label, values) in enumerate(curves.items()):
+            values = np.maximum(values, lowest)
+            ax.semilogy(np.arange(len(values)), values, "o-", color=heat(k, len(curves) + 1), markersize=4, label=label)
+        ax.set(xlabel="after layer $l$", ylabel=ylabel, title=title, ylim=(lowest, None))
         ax.legend()
     return fig

@@ -28,13 +28,11 @@ def _verdict(certificate):
 
 
 def _outcome(certificate):
-    yield "||R_0||", certificate.residual_norm
-    yield "||Y||", certificate.target_norm
-    yield "alpha", certificate.alpha
-    yield "omega", certificate.omega
+    """Lines of what was measured and, if it holds, of what it guarantees."""
+    at = (("||R_0||", certificate.residual_norm), ("||Y||", certificate.target_norm))
+    yield (*at, ("alpha", certificate.alpha), ("omega", certificate.omega))
     if certificate.holds:
-        yield "step mu", certificate.step
-        yield "factor of Phi per step", certificate.rate
+        yield (("step mu", certificate.step), ("factor of Phi per step", certificate.rate))
 
 
 def as_text(certificate) -> str:
@@ -45,7 +43,7 @@ def as_text(certificate) -> str:
     lines += [
         f"  {name:<{width}}  {a:>9} {sense:<2} {b:>9}  {margin:>9}".rstrip() for name, a, sense, b, margin in rows
     ]
-    lines.append("  " + "   ".join(f"{name} = {_number(value)}" for name, value in _outcome(certificate)))
+    lines += ["  " + "   ".join(f"{name} = {_number(value)}" for name, value in line) for line in _outcome(certificate)]
     return "\n".join(lines + [f"  why: {reason}" for reason in certificate.advice])
 
 
@@ -56,7 +54,7 @@ def as_html(certificate) -> str:
         return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     body = "".join(row(cells, "td") for cells in _rows(certificate))
-    outcome = ", ".join(f"{name} = {_number(value)}" for name, value in _outcome(certificate))
+    outcome = ", ".join(f"{name} = {_number(value)}" for line in _outcome(certificate) for name, value in line)
     reasons = "".join(f"<p>{escape(reason)}</p>" for reason in certificate.advice)
     caption = f"<caption>{escape(_verdict(certificate))}</caption>"
     return f"<table>{caption}{row(HEADER, 'th')}{body}</table><p>{escape(outcome)}</p>{reasons}"

@@ -130,7 +130,7 @@ def example(name, *, full=False) -> Example:
     X = correlated_tokens(P, n, transformer.d, recipe.correlation, rng)
     Y = rng.standard_normal((P, n, transformer.c))
     if name == "standard-start":
-        step, steps = gram_step(rng, 0.5), 400 if full else 300
+        step, steps = gram_step(rng), 500 if full else 160
         run = descend(transformer, parameters, X, Y, steps=steps, step=step, spectra=False, trace_every=steps)
         parameters = run.parameters
     else:

@@ -13,7 +13,7 @@ import numpy as np
 from .network_majorants import Start, network_majorants
 from .pl_inequality import alpha_on_ball
 
-MAX_ITERATIONS = 500
+MAX_ITERATIONS = 200
 SLACK = 1e-6  # how far the iteration oversteps, so that it ends below its own right-hand side
 EPS = float(np.finfo(float).eps)
 

@@ -145,13 +145,17 @@ def smallest_radii(right_hand_side, blocks, *, max_iterations=MAX_ITERATIONS) ->
     """The bounds at the least radii with rhs(rho) <= rho, or at the radii where the search failed.
 
     Iterates rho <- max(rho, (1 + 1e-6) rhs(rho)) from 0. It ends when rhs(rho) <= rho, which the returned bounds
-    themselves verify (``Bounds.sound``: the iteration is never trusted), when the gap closes, or after
-    ``max_iterations``. Where rhs is monotone the radii are the least solution up to that factor. Source:
-    prop-certificate-sound.
+    themselves verify (``Bounds.sound``: the iteration is never trusted), when the gap closes, when the majorants
+    overflow, or after ``max_iterations``. Where rhs is monotone the radii are the least solution up to that factor.
+    Source: prop-certificate-sound.
     """
     rho = np.zeros(blocks)
     for _ in range(max_iterations):
-        bounds = right_hand_side(rho)
+        try:
+            with np.errstate(over="raise"):
+                bounds = right_hand_side(rho)
+        except (FloatingPointError, OverflowError):  # the radii have run away; at 0 nothing overflows
+            return bounds
         if bounds.sound or not np.all(np.isfinite(bounds.needed)):
             return bounds
         rho = np.maximum(rho, (1.0 + SLACK) * bounds.needed)

@@ -1,20 +1,17 @@
 """Statements of chapter 9: the rate theorem for L layers and n_h heads, and depth at the start."""
 
-import math
-
 import numpy as np
 
 from ..beyond import depth_conditioning
 from ..certificates import certify
-from ..certified_runs import rounding_floor
 from ..descent import descend
 from ..parameters import initialize
 from ..transformer import Transformer, forward_unchecked, stack
 from .base import Control, at_least, at_most, statement
+from .certified import certified, compare, nothing, start, tau_for
 from .instances import SMOOTH, climb, network
 
 FORMS = ("descent", "smooth", "lipschitz", "kernel")
-SMALL = {"W_Q": 0.05, "W_K": 0.05, "W_V": 0.02, "W_1": 0.1, "W_2": 0.02}
 
 
 @statement(
@@ -29,55 +26,23 @@ SMALL = {"W_Q": 0.05, "W_K": 0.05, "W_V": 0.02, "W_1": 0.1, "W_2": 0.02}
 )
 def rate_deep(draw):
     form = draw.choice(FORMS)
-    activations = ("relu", *SMOOTH) if form == "lipschitz" else SMOOTH
-    scales = {block: draw.scale(0.2, 5.0) * scale for block, scale in SMALL.items()}
-    scales |= {"W_U": 0.0 if form == "lipschitz" else draw.choice((0.0, 0.1, 1.0))}
     layers, heads = draw.choice(((1, 2), (2, 1), (2, 2), (3, 2)))
-    betas = {"beta_attention": draw.real(0.7, 1.3), "beta_ffn": draw.real(0.7, 1.3)}
-    sizes = {"P": draw.integer(1, 2), "n": draw.integer(1, 3), "layers": layers, "heads": heads} | betas
-    at = network(draw, activations=activations, largest=4, wide=True, scales=scales, **sizes)
-    tau = draw.real(0.2, 1.9 if form == "descent" else 1.0)
-    return _under_envelope(at.transformer, at.parameters, at.X, at.Y, form, tau)
-
-
-def _under_envelope(transformer, parameters, X, direction, form, tau, steps=40):
-    """Certify the largest tried multiple of ``direction`` as R_0, run, and compare the decrease and the distances."""
-    F = forward_unchecked(transformer, parameters, X).F
-    for power in range(12):
-        Y = F + 0.1 * 4.0**-power * direction / np.linalg.norm(direction)
-        certificate = certify(transformer, parameters, X, Y, form, tau)
-        if certificate.holds:
-            break
-    else:  # nothing is claimed of this start
-        return at_most(0.0, 1.0, "no certificate")
-    trace = descend(transformer, parameters, X, Y, steps=steps, step=certificate.step, spectra=False)
-    floor = rounding_floor(Y)
-    above = trace.loss > 1e4 * floor  # closer to the floor the loss is rounding
-    found = [
-        # an error of sqrt(floor) in ||R_k|| moves log Phi_k by twice its share of ||R_k||
-        at_least(
-            math.log(trace.loss[0] / loss),
-            -k * math.log(certificate.rate),
-            "decrease",
-            atol=2 * math.sqrt(floor / loss),
-        )
-        for k, loss in zip(trace.iterations[above][1:], trace.loss[above][1:], strict=True)
-    ]
-    moved = {block: distance[above].max() for block, distance in trace.distances.items()}
-    found += [at_most(moved[block], radius, f"path of {block}") for block, radius in certificate.radii.items()]
-    return max(found, key=lambda c: c.ratio)
+    activations = ("relu", *SMOOTH) if form == "lipschitz" else SMOOTH
+    at = start(draw, activations=activations, head=form != "lipschitz", layers=layers, heads=heads)
+    found = certified(at, form, tau_for(draw, form))
+    return nothing() if found is None else compare(found)
 
 
 @rate_deep.ascent
 def _(rng):
-    """The head alone moves, along the least singular direction of H_0: there the smooth form's factor is exact."""
+    """Small branches, a head that starts at 0, and a small residual in the weakest direction of H_0."""
     layers, heads = (int(v) for v in rng.integers(1, 4, size=2))
     transformer = Transformer(d=8, d_k=3, m=6, c=2, layers=layers, heads=heads)
-    parameters = initialize(transformer, rng, "zero-head", **{b: 0.2 * scale for b, scale in SMALL.items()})
+    parameters = initialize(transformer, rng, "zero-head", W_V=0.004, W_2=0.004)
     X = rng.standard_normal((2, 3, 8))
     slowest = np.linalg.svd(stack(forward_unchecked(transformer, parameters, X).H))[0][:, -1]
-    direction = np.outer(slowest, rng.standard_normal(2)).reshape(2, 3, 2)
-    return _under_envelope(transformer, parameters, X, 1e-3 * direction, "smooth", float(rng.uniform(0.3, 1.0)))
+    Y = 1e-4 * np.outer(slowest, rng.standard_normal(2)).reshape(2, 3, 2)
+    return compare(certify(transformer, parameters, X, Y, "smooth", float(rng.uniform(0.3, 1.0))))
 
 
 @rate_deep.control

@@ -55,7 +55,7 @@ def _coefficient(transformer, parameters, layer):
 def collapse_bounds(transformer, parameters, spreads):
     """Bounds of ||C T_l||_F from s = ||C T_{l-1}||_F, layer by layer: (lower, upper), both (layers, P).
 
-    upper = lambda_l (beta_A + a_l s^2) s with lambda_l = ``token_lipschitz`` holds for the whole network;
+    upper = nu_l (beta_A + a_l s^2) s with nu_l = ``token_lipschitz`` holds for the whole network;
     lower = (beta_A - a_l s^2) s for pure attention only (W_2 = 0, beta_F = 1), and is NaN elsewhere.
     spreads: (layers + 1, P), from ``token_spread``. Source: prop-depth-collapse, prop-depth-residual.
     """
@@ -72,7 +72,7 @@ def collapse_bounds(transformer, parameters, spreads):
 def doubly_exponential_bound(a, spread_0, layers):
     """(sqrt(a) s_0)^(3^l) / sqrt(a) for l = 0..layers, the bound of the spread after l layers: (layers + 1,).
 
-    a > 0 bounds every lambda_l a_l, s_0 = ``spread_0`` >= 0. Source: prop-depth-collapse.
+    a > 0 bounds every nu_l a_l, s_0 = ``spread_0`` >= 0. Source: prop-depth-collapse.
     """
     a, s = positive_float(a, "a"), finite_float(spread_0, "spread_0", low=0.0)
     power = 3.0 ** np.arange(positive_int(layers, "layers") + 1)

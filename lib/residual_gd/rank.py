@@ -133,7 +133,7 @@ def scalar_value_bound(S, X, beta, v):
 
 
 def value_operator(S, X, W_V):
-    """T = S X W_V X^+ (N, N) with X^+ = X^T (X X^T)^{-1}, so that Z X^+ = beta I + T.
+    """V = S X W_V X^+ (N, N) with X^+ = X^T (X X^T)^{-1}, so that Z X^+ = beta I + V.
 
     S (N, N) and X (N, d) stacked. ValueError unless X has full row rank. Source: prop-residual-generic-beta.
     """
@@ -145,13 +145,13 @@ def value_operator(S, X, W_V):
 
 
 def exceptional_betas(S, X, W_V, *, tolerance=1e-8):
-    """The beta >= 0 for which beta I + T is singular, ascending: where Z may lose full row rank (if N = d, it does).
+    """The beta >= 0 for which beta I + V is singular, ascending: where Z may lose full row rank (if N = d, it does).
 
-    They are the negatives of T's real eigenvalues; an eigenvalue counts as real if its imaginary part is at most
-    ``tolerance`` ||T||. S, X stacked. Source: prop-residual-generic-beta.
+    They are the negatives of V's real eigenvalues; an eigenvalue counts as real if its imaginary part is at most
+    ``tolerance`` ||V||, with V = ``value_operator``. S, X stacked. Source: prop-residual-generic-beta.
     """
-    T = value_operator(S, X, W_V)
-    values, level = -np.linalg.eigvals(T), positive_float(tolerance, "tolerance") * np.linalg.norm(T, 2)
+    V = value_operator(S, X, W_V)
+    values, level = -np.linalg.eigvals(V), positive_float(tolerance, "tolerance") * np.linalg.norm(V, 2)
     return np.sort(values.real[(abs(values.imag) <= level) & (values.real >= 0)])
 
 

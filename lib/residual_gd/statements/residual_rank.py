@@ -95,10 +95,10 @@ def residual_generic_beta(draw):
     beta = draw.real(0.0, 2.0)
     at, X, S, Z = attention_layer(draw, beta_attention=beta)
     W_V = at.parameters["W_V"]
-    T, N = value_operator(S, X, W_V), len(X)
-    operator = T + beta * np.eye(N)
-    size = (beta + sigma_max(T)) ** N * sigma_max(X) / sigma_min(X)
-    exceptional, eigenvalues = exceptional_betas(S, X, W_V), np.linalg.eigvals(T)
+    V, N = value_operator(S, X, W_V), len(X)
+    operator = V + beta * np.eye(N)
+    size = (beta + sigma_max(V)) ** N * sigma_max(X) / sigma_min(X)
+    exceptional, eigenvalues = exceptional_betas(S, X, W_V), np.linalg.eigvals(V)
     found = [
         equal(np.linalg.det(operator), np.prod(beta + eigenvalues).real, "det(Z X^+)", tolerance=1e-8, scale=size),
         equal(Z @ np.linalg.pinv(X), operator, "Z X^+", tolerance=1e-8, scale=size ** (1 / N)),
@@ -107,7 +107,7 @@ def residual_generic_beta(draw):
     ]
     if at.transformer.d == N:
         lost = [sigma_min(S @ X @ W_V + b * X) for b in exceptional]
-        tiny = 1e-6 * (sigma_max(T) + 2.0) * sigma_max(X)
+        tiny = 1e-6 * (sigma_max(V) + 2.0) * sigma_max(X)
         found += [at_most(least, 0.0, "sigma_min(Z) at an exceptional beta", atol=tiny) for least in lost]
     return found
 

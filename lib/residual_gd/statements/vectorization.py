@@ -25,13 +25,18 @@ def vec_kronecker(draw):
     m, n, p, q = (draw.integer(1, 6) for _ in range(4))
     A, X, B = draw.normal(m, n), draw.normal(n, p), draw.normal(p, q)
     C, D = draw.normal(n, draw.integer(1, 4)), draw.normal(q, draw.integer(1, 4))
-    T = commutation_matrix
+    T, norm = commutation_matrix, np.linalg.norm
+
+    def same(left, right, what, *factors):
+        # a sum that cancels is exact only up to rounding of its terms
+        return equal(left, right, what, tolerance=1e-13, scale=math.prod(map(norm, factors)))
+
     return (
-        equal(vec(A @ X @ B), np.kron(B.T, A) @ vec(X), "vec(A X B)", tolerance=1e-13),
-        equal(np.kron(A, B) @ np.kron(C, D), np.kron(A @ C, B @ D), "mixed product", tolerance=1e-13),
-        equal(T(n, p) @ vec(X), vec(X.T), "T vec(X) = vec(X^T)", tolerance=1e-13),
-        equal(T(p, n) @ T(n, p), np.eye(n * p), "T undoes T", tolerance=1e-13),
-        equal(T(m, p) @ np.kron(B, A), np.kron(A, B) @ T(n, q), "T exchanges the factors", tolerance=1e-13),
+        same(vec(A @ X @ B), np.kron(B.T, A) @ vec(X), "vec(A X B)", A, X, B),
+        same(np.kron(A, B) @ np.kron(C, D), np.kron(A @ C, B @ D), "mixed product", A, B, C, D),
+        same(T(n, p) @ vec(X), vec(X.T), "T vec(X) = vec(X^T)", X),
+        same(T(p, n) @ T(n, p), np.eye(n * p), "T undoes T", np.eye(n * p)),
+        same(T(m, p) @ np.kron(B, A), np.kron(A, B) @ T(n, q), "T exchanges the factors", A, B),
     )
 
 

@@ -1,9 +1,9 @@
 """The majorant calculus: one rule for each operation of the network (chapter 3).
 
 Fix theta_0 and radii rho, one for each block of the parameters. A matrix T(theta) made of samples T_p(theta) has the
-majorant (t, t^m, t1, t2) if everywhere on Ball(rho), for all directions D and D' with block norms Delta and Delta'
+majorant (t, t_hat, t1, t2) if everywhere on Ball(rho), for all directions D and D' with block norms Delta and Delta'
 
-    ||T|| <= t,   max_p ||T_p|| <= t^m,   ||DT[D]||_F <= t1 . Delta,   ||D^2T[D, D']||_F <= Delta^T t2 Delta'.
+    ||T|| <= t,   max_p ||T_p|| <= t_hat,   ||DT[D]||_F <= t1 . Delta,   ||D^2T[D, D']||_F <= Delta^T t2 Delta'.
 
 The first-order part t1 is also a Lipschitz constant, ||T(theta) - T(theta')||_F <= t1 . Delta(theta, theta'), and as
 such it does not need derivatives: it holds for activations that are only Lipschitz, for which t2 is None.
@@ -23,7 +23,7 @@ C_2 = math.sqrt(6.0) / 9.0
 class Majorant:
     """Bounds of a matrix and of its derivatives on the ball, B blocks.
 
-    norm: t, of the stack. sample_norm: t^m, of every sample. first: t1, shape (B,). second: t2, symmetric (B, B), or
+    norm: t, of the stack. sample_norm: t_hat, of every sample. first: t1, shape (B,). second: t2, symmetric (B, B), or
     None where the second derivative has no bound. All are >= 0.
     """
 
@@ -93,18 +93,18 @@ def attention(S, T) -> Majorant:
     )
 
 
-def logits(T, M) -> Majorant:
-    """The samples T_p M T_p^T, where M = W_Q W_K^T / sqrt(d_k). Source: lem-majorant-attention."""
-    t, t_m = T.norm, T.sample_norm
+def logits(T, W) -> Majorant:
+    """The samples T_p W T_p^T, where W = W_Q W_K^T / sqrt(d_k). Source: lem-majorant-attention."""
+    t, t_hat = T.norm, T.sample_norm
     return Majorant(
-        norm=t_m**2 * M.norm,  # the stack is block diagonal
-        sample_norm=t_m**2 * M.norm,
-        first=2.0 * t_m * M.norm * T.first + t * t_m * M.first,
+        norm=t_hat**2 * W.norm,  # the stack is block diagonal
+        sample_norm=t_hat**2 * W.norm,
+        first=2.0 * t_hat * W.norm * T.first + t * t_hat * W.first,
         second=_total(
-            (2.0 * t_m * M.norm, T.second),
-            (t * t_m, M.second),
-            (2.0 * t_m, sym(T.first, M.first)),
-            (2.0 * M.norm, np.outer(T.first, T.first)),
+            (2.0 * t_hat * W.norm, T.second),
+            (t * t_hat, W.second),
+            (2.0 * t_hat, sym(T.first, W.first)),
+            (2.0 * W.norm, np.outer(T.first, T.first)),
         ),
     )
 

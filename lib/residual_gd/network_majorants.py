@@ -277,8 +277,8 @@ def _attention_layer(start, number, at, T, rho):
     Z, heads = rule.scale(start.transformer.beta_attention, T), []
     for h in range(start.transformer.heads):
         W_Q, W_K, W_V = (_block(start, rho, name, number, h + 1) for name in ("W_Q", "W_K", "W_V"))
-        M = rule.scale(1.0 / math.sqrt(start.transformer.d_k), rule.product(W_Q, W_K))
-        G = rule.logits(T, M)
+        W = rule.scale(1.0 / math.sqrt(start.transformer.d_k), rule.product(W_Q, W_K))
+        G = rule.logits(T, W)
         s_max = rule.largest_weight(at.largest_weight[h], G, rho)
         S = _anchored(rule.softmax(G, start.tokens, s_max), at.S[h], rho)
         ST = _anchored(rule.attention(S, T), at.ST[h], rho)

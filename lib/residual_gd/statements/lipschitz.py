@@ -26,18 +26,18 @@ def layer_constants(start, radii):
     network, layer, rho = start.transformer, start.layers[0], np.asarray(radii)
     w_Q, w_K, w_V, w_1, w_2, w_U = start.weights + rho
     i_Q, i_K, i_V, i_1, i_2, i_U = np.eye(6)
-    x, x_m = start.X.stacked, start.X.sample
+    x, x_hat = start.X.stacked, start.X.sample
     l_phi, b_phi = network.activation.l_phi, network.activation.b_phi
     beta_A, beta_F = network.beta_attention, network.beta_ffn
-    g1 = x * x_m / math.sqrt(network.d_k) * (w_K * i_Q + w_Q * i_K)
-    g2 = x * x_m / math.sqrt(network.d_k) * sym(i_Q, i_K)
+    g1 = x * x_hat / math.sqrt(network.d_k) * (w_K * i_Q + w_Q * i_K)
+    g2 = x * x_hat / math.sqrt(network.d_k) * sym(i_Q, i_K)
     s_max = min(1.0, layer.largest_weight[0] * math.exp(min(700.0, math.sqrt(2.0) * g1 @ rho)))
     gamma, c_2 = softmax_constants(s_max)
     s1, s2 = gamma * g1, c_2 * np.outer(g1, g1) + gamma * g2
-    s_m = min(math.sqrt(start.tokens), layer.S[0].sample + s1 @ rho)
-    a_X = min(s_m * x, layer.ST[0].stacked + x_m * s1 @ rho)
-    z1 = w_V * x_m * s1 + a_X * i_V
-    z2 = w_V * x_m * s2 + x_m * sym(s1, i_V)
+    s_hat = min(math.sqrt(start.tokens), layer.S[0].sample + s1 @ rho)
+    a_X = min(s_hat * x, layer.ST[0].stacked + x_hat * s1 @ rho)
+    z1 = w_V * x_hat * s1 + a_X * i_V
+    z2 = w_V * x_hat * s2 + x_hat * sym(s1, i_V)
     z = min(beta_A * x + a_X * w_V, layer.Z.stacked + z1 @ rho)
     e1 = w_1 * z1 + z * i_1
     e2 = w_1 * z2 + sym(z1, i_1)
@@ -114,7 +114,7 @@ def _(rng):
     parameters = initialize(transformer, rng, W_V=0.0) | {"W_1": np.eye(2), "W_U": np.eye(2)}
     measured = np.linalg.norm(jacobian_blocks(transformer, parameters, E[None])["W_2"], 2)
     wrong = transformer.activation.l_phi * np.linalg.norm(E, 2)
-    return Control("a = l_phi ||Z W_1||, as if phi contracted spectral norms", measured, wrong, "norm of J_2")
+    return Control("a = l_phi ||Z W_1||, spectral norms", measured, wrong, "norm of J_2")
 
 
 def _jacobian_bounds(instance, bound, at):
@@ -229,7 +229,7 @@ def _(rng):
     # W_1 = 1 has a margin for radius 0.1, the ball around it does not reach 0: there b_phi = 0 is allowed
     constant = network_majorants(measure(transformer, parameters, X), 0.1, margin=True).jacobian_lipschitz
     measured = np.linalg.norm(jacobian(transformer, after, X) - jacobian(transformer, before, X), 2)
-    return Control("ReLU with b_phi = 0, across a kink", measured, constant * 2e-4, "movement of J")
+    return Control("ReLU with b_phi = 0, across a kink", measured, constant * 2e-4, "change of J")
 
 
 def hessian(transformer, parameters, X, Y, step=1e-5):
@@ -290,4 +290,4 @@ def _(rng):
     X, Y = np.ones((1, 1, 1)), np.full((1, 1, 1), 100.0)
     bound = network_majorants(measure(transformer, parameters, X), 1e-3).jacobian_norm ** 2
     measured = np.linalg.norm(hessian(transformer, parameters, X, Y), 2)
-    return Control("the residual's term left out, ||R|| = 100", measured, bound, "norm of the Hessian")
+    return Control("without the residual's term, ||R|| = 100", measured, bound, "norm")

@@ -75,10 +75,10 @@ def _(rng):
     good = _product_case(ONE, center, radii, blocks)
     bad = Case(good.value, _product_case(ONE, center, radii, at_start).bound, center, radii)
     worst = next(c for c in bad.ascend(rng) if c.what == FIRST)
-    return Control("norms taken at theta_0 in place of the whole ball", worst.measured, worst.bound, "movement of T W")
+    return Control("norms taken at theta_0 only", worst.measured, worst.bound, "change of T W")
 
 
-# S_p T_p and T_p M T_p^T
+# S_p T_p and T_p W T_p^T
 
 
 def _logits(X, at):
@@ -101,9 +101,9 @@ def _attention_case(X, center, radii, blocks):
 @statement(
     "lem-majorant-attention",
     kind="lemma",
-    title="Majorants of the products S_p T_p and T_p M T_p^T",
+    title="Majorants of the products S_p T_p and T_p W T_p^T",
     chapter="lipschitz",
-    hypotheses=("majorants of S, T and M on Ball(rho)", "t bounds the stack, t^m every sample"),
+    hypotheses=("majorants of S, T and W on Ball(rho)", "t bounds the stack, t_hat every sample"),
     sharp=True,
 )
 def attention(draw):
@@ -120,17 +120,17 @@ def _(rng):
     case = _attention_case(ONE, *_scalars(**values))
     del values["d"]
     logits = _logits_case(ONE, *_scalars(**values))
-    return *case.ascend(rng, share=0.005), *logits.ascend(rng, share=0.005)
+    return *case.ascend(rng, share=0.002, steps=700), *logits.ascend(rng, share=0.002, steps=700)
 
 
 @attention.control
 def _(rng):
-    # four equal samples x = 1: every logit moves by the full step of M, the stack of logits by twice as much
+    # four equal samples x = 1: every logit moves by the full step of W, the stack of logits by twice as much
     X, step = np.ones((4, 1, 1)), 0.1
     T = rule.constant(1.0, 1.0, 1)
     wrong = rule.logits(T, rule.block(0, 1.0, step, 1)).first @ [step]
     measured = np.linalg.norm((X * step) @ transpose(X))
-    return Control("t^m in place of t, four equal samples", measured, wrong, "movement of the logits")
+    return Control("t_hat in place of t, 4 equal samples", measured, wrong, "change of G")
 
 
 # softmax
@@ -176,10 +176,10 @@ def _(rng):
     step = 1e-3 * np.eye(n)[0] - 1e-3 * np.eye(n)[1]
     measured = np.linalg.norm(softmax(moved + step) - softmax(moved))
     return Control(
-        "s_max measured at theta_0 only, logits moved until two tokens share the attention",
+        "s_max taken at theta_0 only",
         measured,
         gamma * np.linalg.norm(step),
-        "movement of S",
+        "change of S",
     )
 
 
@@ -222,9 +222,7 @@ def _(rng):
 def _(rng):
     phi, step = activation("relu"), 1e-3
     slopes = phi.derivative(np.array([step])) - phi.derivative(np.array([-step]))
-    return Control(
-        "ReLU with b_phi = 0, a pre-activation changes its sign", abs(slopes[0]), 0.0, "jump of the derivative"
-    )
+    return Control("ReLU with b_phi = 0, across a kink", abs(slopes[0]), 0.0, "jump of phi'")
 
 
 # anchoring
@@ -262,9 +260,9 @@ def _(rng):
     def steep(w):
         return np.clip(w, 0.0, 1.0)
 
-    # constant on each of the two pieces, so its derivative is 0 on the whole set
+    # the set w <= 0 or w >= 1, start at w = -1: the derivative is 0 on all of it
     return Control(
-        "a set of two pieces, w <= 0 and w >= 1, T(w) = min(max(w, 0), 1), start at w = -1",
+        "a set of two pieces, T constant on each",
         abs(steep(2.0)),
         abs(steep(-1.0)) + 0.0,
         "norm of T",

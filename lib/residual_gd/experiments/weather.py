@@ -20,7 +20,7 @@ from .windows import Windows, fourier_features, linear_embedding, windows
 
 __all__ = [
     "DataReport", "DownloadError", "Record", "Windows",
-    "fourier_features", "linear_embedding", "load_embedded", "load_jena", "windows",
+    "fourier_features", "jena_path", "linear_embedding", "load_embedded", "load_jena", "windows",
 ]  # fmt: skip
 
 JENA_CSV = "jena_climate_2009_2016.csv"
@@ -79,6 +79,11 @@ def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None
         record = load_embedded()
         done = (*record.report.done, "taken instead of the Jena record, whose download failed")
         return replace(record, report=replace(record.report, done=done))
+
+
+def jena_path() -> Path:
+    """The CSV file that ``load_jena()`` reads, downloaded first if need be; the same errors."""
+    return _local_file() or _download(pooch.os_cache("residual_gd") / "jena")
 
 
 def _local_file():

@@ -1,0 +1,69 @@
+"""What the spectra at the start of a sweep say about its speed (chapter 7)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..gram import gram
+from ..matrices import condition_number, singular_values
+from ..transformer import forward, stack
+from ..validation import finite_array
+from .sweeps import BETAS, starts
+
+
+@dataclass(frozen=True, eq=False)
+class StartSpectra:
+    """Spectra at theta_0 for B coefficients and S seeds.
+
+    kappa_sample: (B, S) the largest condition number of a Z_p; kappa_stack: that of the stacked Z, infinite if N > d;
+    reach_stack: sigma_1 / sigma_q of the stacked Z with q = min(N, d), finite then. ratio: the paper's
+    min sigma_min(Z_p)^2 / max ||Z_p||; scale_free: with ||Z_p||^2 below. eigenvalues: (B, S, Nc) of J J^T, ascending;
+    residual: (B, S, Nc) the coefficients of R_0 in its eigenvectors.
+    """
+
+    betas: tuple[float, ...]
+    kappa_sample: np.ndarray
+    kappa_stack: np.ndarray
+    reach_stack: np.ndarray
+    ratio: np.ndarray
+    scale_free: np.ndarray
+    eigenvalues: np.ndarray
+    residual: np.ndarray
+
+    @property
+    def kappa_kernel(self) -> np.ndarray:
+        """The condition number of J J^T: (B, S)."""
+        return self.eigenvalues[..., -1] / self.eigenvalues[..., 0]
+
+    def frozen_loss(self, k, step) -> np.ndarray:
+        """The loss after k steps if J J^T stayed as it is: 1/2 sum_i (1 - mu lambda_i)^(2k) r_i^2, (B, S).
+
+        step: (B, S) step sizes mu. The loss of gradient descent on the linear model of the network at theta_0.
+        """
+        step = finite_array(step, "step", self.kappa_sample.shape)
+        return 0.5 * np.sum((1.0 - step[..., None] * self.eigenvalues) ** (2 * k) * self.residual**2, axis=-1)
+
+
+def start_spectra(X, Y, *, betas=BETAS, seeds=5, **options) -> StartSpectra:
+    """Spectra of the starts of ``beta_sweep(X, Y, betas=..., seeds=..., **options)``, in float64."""
+    network, parameters = starts(X, Y, betas=betas, seeds=seeds, **options)
+    found = [[_one(network.with_beta(float(beta)), start, X, Y) for start in parameters] for beta in betas]
+    columns = [np.asarray([[run[i] for run in row] for row in found]) for i in range(7)]
+    return StartSpectra(tuple(betas), *columns)
+
+
+def _one(network, parameters, X, Y):
+    values = forward(network, parameters, X)
+    per_sample, stacked = singular_values(values.Z), singular_values(stack(values.Z))
+    low, high = per_sample[:, -1], per_sample[:, 0]
+    eigenvalues, vectors = np.linalg.eigh(gram(network, parameters, X))
+    R = stack(values.F - Y).T.reshape(-1)
+    return (
+        condition_number(values.Z).max(),
+        float(condition_number(stack(values.Z))),
+        stacked[0] / stacked[-1],
+        low.min() ** 2 / high.max(),
+        low.min() ** 2 / high.max() ** 2,
+        eigenvalues,
+        vectors.T @ R,
+    )

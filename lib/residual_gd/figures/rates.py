@@ -23,7 +23,9 @@ def inside_the_ball(iterations, distances, radii, path, corner):
         left.legend(loc="center left")
         for k, (name, distance) in enumerate(distances.items()):
             share = np.asarray(distance) / radii[name]
-            right.plot(iterations, share, linestyle=MARKS[k % len(MARKS)], color=COLOURS[k % len(COLOURS)], label=f"${name}$")
+            right.plot(
+                iterations, share, linestyle=MARKS[k % len(MARKS)], color=COLOURS[k % len(COLOURS)], label=f"${name}$"
+            )
         right.axhline(1.0, color=PROVED)
         right.set(xlabel="iteration $k$", ylabel="distance / radius", title="no block leaves it", ylim=(0.0, 1.08))
         right.legend(ncols=2)
@@ -39,14 +41,13 @@ def gallery(panels, *, columns=2):
             ax.semilogy(iterations, bound / loss[0], "--", color=PROVED, label="proved envelope")
             ax.semilogy(iterations, loss / loss[0], color=MEASURED, label="gradient descent")
             ax.axhline(floor / loss[0], color=FAINT, linewidth=1.0, linestyle=":", label="rounding floor")
-            ax.set_title(title, fontsize=9.5)
+            ax.set_title(title, fontsize=9.0)
             ax.set_ylim(0.1 * floor / loss[0], 10.0)
         for ax in axes.flat[len(panels) :]:
             ax.set_axis_off()
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        fig.legend(handles, labels, loc="outside lower center", ncols=3)
-        fig.supylabel(r"$\Phi_k\,/\,\Phi_0$", fontsize=10.5)
-        fig.supxlabel("iteration $k$", fontsize=10.5)
+        fig.legend(handles, labels, loc="outside upper center", ncols=3)
+        fig.supylabel(r"$\Phi_k\,/\,\Phi_0$ over the iteration $k$", fontsize=10.5)
     return fig
 
 
@@ -64,7 +65,7 @@ def basin(distances, rates, *, certified, predicted, title=""):
         ax.hlines(predicted, 0.5 * distances.min(), certified, color=PROVED, linestyle="--", label="proved factor")
         ax.semilogx(distances[~lost], rates[~lost], "o-", color=MEASURED, label="measured factor")
         if lost.any():
-            ax.plot(distances[lost], np.ones(lost.sum()), "x", color=FAILS, markersize=8, label="does not converge")
+            ax.plot(distances[lost], np.ones(lost.sum()), "x", color=FAILS, markersize=8, label="no convergence")
         ax.set(xlabel=r"$\|R_0\|_F$", ylabel=r"factor of $\Phi$ per step", title=title)
         ax.set(xlim=(0.5 * distances.min(), 2.0 * distances.max()))
         ax.legend()

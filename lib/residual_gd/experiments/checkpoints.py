@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import tempfile
+import time
 from pathlib import Path
 
 MAGIC = b"residual-gd checkpoint 1\n"
@@ -41,14 +42,18 @@ class Checkpoint:
 
     path: the file. configuration: everything that the work depends on (JSON); a state that was saved under another
     one is refused. ``load`` returns None where nothing was saved. Checkpoints are pickles: load only your own.
+    seconds: how long the saved work took, all processes together (the clock is read for the manifest alone).
     """
 
     def __init__(self, path, configuration):
         self.path, self.configuration = Path(path), digest(configuration)
+        self.seconds, self._since = 0.0, time.monotonic()
 
     def save(self, state) -> None:
         """Replace the saved state."""
-        payload = pickle.dumps(state, protocol=pickle.HIGHEST_PROTOCOL)
+        now = time.monotonic()
+        self.seconds, self._since = self.seconds + now - self._since, now
+        payload = pickle.dumps((self.seconds, state), protocol=pickle.HIGHEST_PROTOCOL)
         head = f"{self.configuration}\n{hashlib.sha256(payload).hexdigest()}\n".encode()
         write_atomically(self.path, MAGIC + head + payload)
 
@@ -66,7 +71,9 @@ class Checkpoint:
             self._refuse("of another configuration")
         if hashlib.sha256(payload).hexdigest().encode() != payload_digest:
             self._refuse("truncated or changed")
-        return pickle.loads(payload)
+        self.seconds, state = pickle.loads(payload)
+        self._since = time.monotonic()
+        return state
 
     def clear(self) -> None:
         """Remove the saved state."""

@@ -2,7 +2,7 @@
 
 An ``Experiment`` is a name, a configuration, data files and independent pieces of work. Each piece saves its state
 every so often, so that a killed run goes on where it was; the record is written at the end, whole or not at all.
-This module reads the clock, for the manifest alone.
+The manifest's "seconds" are those of the pieces, one after the other, of all the processes that it took.
 """
 
 import hashlib
@@ -12,7 +12,6 @@ import os
 import platform
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,14 +75,13 @@ def run(experiment, *, folder=RESULTS, jobs=1, command="", digits=5) -> Path:
     identity = {"configuration": experiment.configuration, "data": sums(experiment.data)}
     space = folder / ".checkpoints" / experiment.name
     clock = Checkpoint(space / "clock", identity)
-    past = clock.load() or {"start": datetime.now(UTC).isoformat(timespec="seconds"), "seconds": 0.0}
-    begin = time.monotonic()
-    clock.save(past)
+    start = clock.load() or datetime.now(UTC).isoformat(timespec="seconds")
+    clock.save(start)
     work = [
         joblib.delayed(_piece)(name, piece, Checkpoint(space / name, identity | {"piece": name}))
         for name, piece in experiment.pieces.items()
     ]
-    curves = dict(joblib.Parallel(n_jobs=jobs)(work))
+    done = joblib.Parallel(n_jobs=jobs)(work)
     manifest = {
         "name": experiment.name,
         "command": command or f"python -m residual_gd.experiments.run {experiment.name}",
@@ -93,11 +91,11 @@ def run(experiment, *, folder=RESULTS, jobs=1, command="", digits=5) -> Path:
         "device": f"{experiment.configuration['device']} ({platform.machine()})",
         "dtype": experiment.configuration["dtype"],
         "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
-        "start": past["start"],
-        "seconds": round(past["seconds"] + time.monotonic() - begin, 1),
+        "start": start,
+        "seconds": round(sum(seconds for _, _, seconds in done), 1),
         "data": identity["data"],
     }
-    record = {"manifest": manifest, "curves": rounded(curves, digits)}
+    record = {"manifest": manifest, "curves": rounded({piece: curves for piece, curves, _ in done}, digits)}
     complete(record)
     path = folder / f"{experiment.name}.json"
     write_atomically(path, (json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n").encode())
@@ -109,10 +107,10 @@ def run(experiment, *, folder=RESULTS, jobs=1, command="", digits=5) -> Path:
 def _piece(name, piece, checkpoint):
     state = checkpoint.load()
     if isinstance(state, _Done):
-        return name, state.curves
+        return name, state.curves, checkpoint.seconds
     curves = piece(checkpoint)
     checkpoint.save(_Done(curves))
-    return name, curves
+    return name, curves, checkpoint.seconds
 
 
 @dataclass(frozen=True)

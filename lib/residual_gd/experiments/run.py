@@ -10,7 +10,7 @@ import joblib
 from . import weather_records
 from .records import RESULTS, command_line, run
 
-EXPERIMENTS = {name: weather_records.experiment for name in weather_records.NAMES}
+EXPERIMENTS = dict.fromkeys(weather_records.NAMES, weather_records.experiment)  # name -> function of the name
 
 
 def main(arguments=None) -> int:

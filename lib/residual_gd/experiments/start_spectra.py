@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import spearmanr
 
 from ..gram import gram
 from ..matrices import condition_number, singular_values
 from ..transformer import forward, stack
 from ..validation import finite_array
-from .sweeps import BETAS, starts
+from .sweeps import BETAS, show, starts
+
+ROUNDING = 1e15  # a quotient of singular values above this is rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,34 @@ class StartSpectra:
         """
         step = finite_array(step, "step", self.kappa_sample.shape)
         return 0.5 * np.sum((1.0 - step[..., None] * self.eigenvalues) ** (2 * k) * self.residual**2, axis=-1)
+
+    def table(self) -> str:
+        """Medians over the seeds, by beta; what rounding decides is shown as > 1e15."""
+        columns = {
+            "kappa(Z_p)": self.kappa_sample,
+            "kappa(Z)": self.kappa_stack,
+            "s_1/s_q": self.reach_stack,
+            "kappa(K)": self.kappa_kernel,
+            "ratio": self.ratio,
+            "scale free": self.scale_free,
+        }
+        lines = ["beta" + "".join(f"{label:>12s}" for label in columns)]
+        for b, beta in enumerate(self.betas):
+            medians = (float(np.median(column[b])) for column in columns.values())
+            lines.append(f"{beta:4.2f}" + "".join(f"{_size(value):>12s}" for value in medians))
+        return "\n".join(lines)
+
+
+def rank_correlation(left, right) -> float:
+    """Spearman's rank correlation of two arrays of one shape."""
+    left, right = finite_array(left, "left"), finite_array(right, "right", np.shape(left))
+    return float(spearmanr(left.ravel(), right.ravel()).statistic)
+
+
+def _size(value):
+    if np.isinf(value):
+        return "infinite"
+    return "> 1e15" if value > ROUNDING else show(value)
 
 
 def start_spectra(X, Y, *, betas=BETAS, seeds=5, **options) -> StartSpectra:

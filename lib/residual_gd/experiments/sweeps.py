@@ -23,7 +23,13 @@ def show(value, rounding=1e-28) -> str:
         return "diverged"
     if abs(value) < rounding:
         return "0"
-    return f"{value:#.2g}".rstrip(".") if abs(value) >= 1e-3 else f"{value:.0e}"
+    if abs(value) < 1e-3:
+        return f"{value:.0e}"
+    return (
+        f"{value:.1e}"
+        if abs(value) >= 1e4
+        else f"{float(f'{value:.2g}'):#.{3 if abs(value) >= 100 else 2}g}".rstrip(".")
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +166,7 @@ def _in_parts(checkpoint, every, network, start, X, Y, steps, options):
     multiple = every % options["trace_every"] == 0
     require(multiple, "checkpoint_every", f"a multiple of {options['trace_every']}, the trace's stride", every)
     done, parameters, parts = checkpoint.load() or (0, start, [])
-    while done < steps:
+    while done < steps and not (parts and np.all(_diverged(parts) >= 0)):
         now = min(every, steps - done)
         part = descend(network, parameters, X, Y, steps=now, label=f"from step {done}", **options)
         parts.append(replace(part, iterations=part.iterations + done, parameters={}, distances={}))
@@ -179,11 +185,15 @@ def _joined(parts, parameters):
     }
     # a run that diverged in an earlier part stays diverged
     joined["loss"] = np.where(np.logical_or.accumulate(np.isinf(joined["loss"]), axis=0), np.inf, joined["loss"])
-    first = [np.where(part.diverged < 0, -1, part.diverged + part.iterations[0]) for part in parts]
-    diverged = np.full(first[0].shape, -1)
-    for found in reversed(first):
-        diverged = np.where(found >= 0, found, diverged)
-    return replace(parts[0], parameters=parameters, diverged=diverged, **joined)
+    return replace(parts[0], parameters=parameters, diverged=_diverged(parts), **joined)
+
+
+def _diverged(parts):
+    """The first iteration with a loss that is not finite, -1 if there is none, over consecutive parts."""
+    found = np.full(parts[0].diverged.shape, -1)
+    for part in reversed(parts):
+        found = np.where(part.diverged >= 0, part.iterations[0] + part.diverged, found)
+    return found
 
 
 def _part(trace, runs):

@@ -1,4 +1,4 @@
-"""The recorded runs of chapter 7, and how to make them: sweeps over beta on the mast's and the Jena station's records."""
+"""The recorded runs of chapter 7 and how to make them: sweeps over beta on the mast's and the Jena records."""
 
 from dataclasses import replace
 from functools import partial
@@ -24,16 +24,17 @@ NAMES = {  # source, setting, steps, stride of the trace
 }
 
 
-def experiment(name, *, steps=None) -> Experiment:
-    """The experiment whose record is ``name``. steps: fewer steps than the record has, for tests.
+def experiment(name, *, steps=None, trace_every=None) -> Experiment:
+    """The experiment whose record is ``name``. steps, trace_every: other ones than the record has, for tests.
 
     ValueError for an unknown name; for Jena's the errors of ``load_jena``.
     """
-    source, setting_name, whole, trace_every = NAMES[one_of(name, NAMES, "name")]
+    source, setting_name, whole, stride = NAMES[one_of(name, NAMES, "name")]
+    steps, trace_every = steps or whole, trace_every or stride
     configuration = {
         "source": source,
         "setting": setting_name,
-        "steps": steps or whole,
+        "steps": steps,
         "trace_every": trace_every,
         "betas": list(BETAS),
         "seeds": list(range(5)),
@@ -43,7 +44,7 @@ def experiment(name, *, steps=None) -> Experiment:
     } | ({"rows": JENA_ROWS} if source == "jena" else {})
     path = MAST_EXTRACT if source == "mast" else jena_path()
     cut = partial(_windows, source, setting_name, path)
-    options = {"steps": steps or whole, "trace_every": trace_every, "betas": BETAS, "seeds": 5}
+    options = {"steps": steps, "trace_every": trace_every, "betas": BETAS, "seeds": 5}
     pieces = {sweep: partial(_piece, cut, options | how) for sweep, how in SWEEPS.items()}
     return Experiment(name=name, configuration=configuration, pieces=pieces, data={path.name: path})
 

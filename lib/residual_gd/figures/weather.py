@@ -4,7 +4,7 @@ import matplotlib.dates as mdates
 import numpy as np
 
 from .curves import draw_loss_curves
-from .style import COLOURS, MEASURED, style, subplots
+from .style import COLOURS, FAINT, MARKS, MEASURED, heat, style, subplots
 
 
 def record_and_windows(times, values, tokens, *, ylabel, label="windows"):
@@ -48,4 +48,59 @@ def sweeps(panels, betas, *, ylabel=r"$\Phi_k\,/\,\frac{1}{2}\|Y\|_F^2$", lowest
             curves = np.maximum(np.moveaxis(np.asarray(loss), 1, 0), lowest)
             draw_loss_curves(ax, iterations, curves, labels=labels, title=title, ylabel=ylabel if ax is axes[0] else "")
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+def step_sizes(taus, panels, betas):
+    """Median loss at the end over the fraction tau of each run's own step: a panel for each (title, loss (T, B, S)).
+
+    Points of diverged runs are left out. Returns the figure.
+    """
+    with style():
+        fig, axes = subplots(1, len(panels))
+        axes = np.atleast_1d(axes)
+        for ax, (title, loss) in zip(axes, panels, strict=True):
+            median = np.median(loss, axis=-1)
+            for k, beta in enumerate(betas):
+                shown = np.isfinite(median[:, k])
+                style_of = {"color": heat(k, len(betas)), "linestyle": MARKS[k % len(MARKS)]}
+                ax.plot(np.asarray(taus)[shown], median[shown, k], marker="o", **style_of, label=rf"$\beta={beta:g}$")
+            ax.set(xscale="log", yscale="log", xlabel=r"step size times $\lambda_{\max}(JJ^\top)$", title=title)
+            ax.set_xticks(taus, [f"{tau:g}" for tau in taus])
+            ax.minorticks_off()
+        axes[0].set_ylabel("loss at the end")
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+def predictions(panels, betas, *, xlabels, ylabel="measured loss"):
+    """Measured losses (B, S) over two predictors, a point for each run: (predictor, measured, diagonal) a panel.
+
+    diagonal: the predictor is a loss too, and the line of equal losses is drawn. Returns the figure.
+    """
+    with style():
+        fig, axes = subplots(1, len(panels))
+        for ax, (predictor, measured, diagonal), xlabel in zip(np.atleast_1d(axes), panels, xlabels, strict=True):
+            for k, beta in enumerate(betas):
+                ax.plot(predictor[k], measured[k], "o", color=heat(k, len(betas)), label=rf"$\beta={beta:g}$")
+            if diagonal:
+                ends = [min(predictor.min(), measured.min()), max(predictor.max(), measured.max())]
+                ax.plot(ends, ends, "--", color=FAINT, linewidth=1.0, label="equal")
+            ax.set(xscale="log", yscale="log", xlabel=xlabel)
+        np.atleast_1d(axes)[0].set_ylabel(ylabel)
+        np.atleast_1d(axes)[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return fig
+
+
+def ratios(lengths, curves, *, reference, lowest=1e-36):
+    """The paper's ratio over the length of the windows: dict label -> (K,), and a reference (value, label)."""
+    with style():
+        fig, ax = subplots()
+        for k, (label, values) in enumerate(curves.items()):
+            shown = np.maximum(np.asarray(values, dtype=float), lowest)
+            ax.semilogy(lengths, shown, marker="o", linestyle=MARKS[k % len(MARKS)], color=COLOURS[k], label=label)
+        ax.axhline(reference[0], color=FAINT, linewidth=1.0, linestyle=":", label=reference[1])
+        ax.set(xlabel="tokens in a window $n$", ylabel=r"$\min\,\sigma_{\min}(Z_p)^2\,/\,\max\,\|Z_p\|$")
+        ax.set_xticks(lengths)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

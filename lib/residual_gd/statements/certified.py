@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..certificates import Certificate, certify
+from ..certificates import Certificate, certify, largest_certified_residual
 from ..network_majorants import measure
 from ..transformer import forward, forward_unchecked, half_square, pullback, stack
 from .base import at_most
@@ -40,18 +40,16 @@ def with_residual(at, norm) -> Instance:
     return Instance(*at.parts[:3], F + norm * (at.Y - F) / np.linalg.norm(at.Y - F))
 
 
-def certified(at, form, tau=1.0, *, shrink=0.3, largest=10.0) -> Certificate | None:
-    """The certificate of the largest ||R_0|| among largest, shrink largest, ... that passes; None if none does.
+def certified(at, form, tau=1.0, *, rtol=1.0) -> Certificate | None:
+    """The certificate of the largest ||R_0|| that passes, at most ``rtol`` too small; None if none above 1e-8 does.
 
-    Its target is as far as the theorem allows, up to the factor ``shrink``: the hostile end of the basin.
+    Its target is as far as the theorem allows: the hostile end of the basin.
     """
-    measured, norm = measure(*at.parts[:3]), largest
-    while norm > 1e-8:
-        found = certify(*with_residual(at, norm).parts, form=form, tau=tau, start=measured)
-        if found.holds:
-            return found
-        norm *= shrink
-    return None
+    measured = measure(*at.parts[:3])
+    found = largest_certified_residual(*at.parts, form=form, tau=tau, start=measured, rtol=rtol)
+    if found.residual_norm < 1e-8:
+        return None
+    return certify(*at.parts[:3], found.targets, form=form, tau=tau, start=measured)
 
 
 def tau_for(draw, form):

@@ -124,7 +124,7 @@ def _(rng):
         return block_constants(at.transformer, parts, at.X).total / max(float(K[0, 0]), 1e-12)
 
     z = np.concatenate([W.ravel() for W in at.parameters.values()])
-    return at_most(climb(ratio, z, rng, steps=600)[1], 1.0, "constants / lambda_min(J J^T)")
+    return at_most(climb(ratio, z, rng, steps=200)[1], 1.0, "constants / lambda_min(J J^T)")
 
 
 @block_gram_constants.control
@@ -176,7 +176,7 @@ def _(rng):
         square = sum(float(np.sum(block**2)) for block in g.values())
         return at_least(square, 2.0 * found.constant * (0.5 * np.sum(Y**2) - found.floor), "||grad Phi||^2")
 
-    y, _ = climb(lambda y: compare(y).ratio, rng.standard_normal(5), rng, steps=1500)
+    y, _ = climb(lambda y: compare(y).ratio, rng.standard_normal(5), rng, steps=500)
     return compare(y)
 
 

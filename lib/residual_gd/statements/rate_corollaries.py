@@ -28,7 +28,7 @@ from .rate_theorem import SIZES, left_behind, steepest
     starred=True,
 )
 def closed_descent(draw):
-    found = certified(start(draw, deep=True), "closed-descent", shrink=0.7)
+    found = certified(start(draw, deep=True), "closed-descent", rtol=0.3)
     return nothing() if found is None else compare(found)
 
 
@@ -57,7 +57,7 @@ def _(rng):
 )
 def closed_lipschitz(draw):
     at = start(draw, activations=("relu", *SMOOTH), head=False, deep=True)
-    found = certified(at, "closed-lipschitz", tau_for(draw, "closed-lipschitz"), shrink=0.7)
+    found = certified(at, "closed-lipschitz", tau_for(draw, "closed-lipschitz"), rtol=0.3)
     return nothing() if found is None else compare(found)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..certificates import certify
 from ..descent import descend
+from ..gram import gram
 from ..matrices import condition_number, sigma_max, sigma_min
 from ..pl_inequality import projected_pl
 from ..transformer import forward, stack
@@ -18,7 +19,7 @@ from .rate_theorem import SIZES, left_behind, steepest
 @statement(
     "cor-closed-descent",
     kind="corollary",
-    title="Closed form of the descent form",
+    title="Closed form for smooth activations",
     chapter="rate",
     hypotheses=(
         "phi with bounded phi''",
@@ -51,7 +52,7 @@ def _(rng):
 @statement(
     "cor-closed-lipschitz",
     kind="corollary",
-    title="Closed form of the Lipschitz form",
+    title="Closed form for ReLU",
     chapter="rate",
     hypotheses=("phi Lipschitz (ReLU)", "W_U = 0", "||Y|| <= sigma_min(H_0)^2 / (8 Lambda(r)), r = ||Y|| / sigma"),
 )
@@ -139,7 +140,7 @@ def _(rng):
 @statement(
     "prop-restart",
     kind="proposition",
-    title="A certificate for the tail",
+    title="Certifying the tail",
     chapter="rate",
     hypotheses=(
         "any theta_k in place of theta_0",
@@ -154,12 +155,17 @@ def restart(draw):
     if found is None:
         return nothing()
     at = with_residual(at, min(1.0, 8.0 * found.residual_norm))
-    step = 0.5 / found.start.layers[-1].H.stacked ** 2 if form != "kernel" else 0.5 * found.step
+    step = 0.5 / float(np.linalg.eigvalsh(gram(*at.parts[:3]))[-1])
     theta, tail = at.parameters, certify(*at.parts, form=form)
     for _ in range(12):
         if tail.holds:
             break
-        theta = descend(*at.parts[:1], theta, at.X, at.Y, steps=60, step=step, spectra=False, trace_every=60).parameters
+        run = descend(
+            at.transformer, theta, at.X, at.Y, steps=60, step=step, spectra=False, trace_every=60, on_divergence="mark"
+        )
+        if run.diverged >= 0:
+            return nothing()  # the statement supposes that theta_k converges
+        theta = run.parameters
         tail = certify(at.transformer, theta, at.X, at.Y, form=form)
     if not tail.holds and tail.residual_norm > 1e-4 * found.residual_norm:
         return nothing()  # gradient descent has not got far enough within the steps tried

@@ -6,6 +6,7 @@ PYTHON ?= python3
 PIP_ARGS ?=
 PORT ?= 8000
 CHAPTERS ?=
+EXPERIMENTS ?=
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -18,11 +19,11 @@ export RESIDUAL_GD_PROGRESS := 0
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book serve test lint browser notebooks picture clean
+.PHONY: help venv book serve test lint browser notebooks picture experiments clean
 
 help: ## list the commands
 	@echo "The book's commands:"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 venv: $(VENV)/.installed ## make or update the environment .venv
 
@@ -65,6 +66,9 @@ notebooks: $(VENV)/.installed ## execute the chapters and store them in normal f
 picture: $(HTML)/.complete ## take README's picture of a page (assets/page.png) from the built book
 	@sh tools/need_chromium.sh
 	@$(PY) tools/picture.py
+
+experiments: $(VENV)/.installed ## make the recorded runs that results/ lacks; a killed run goes on (EXPERIMENTS=NAME for one)
+	@RESIDUAL_GD_PROGRESS=1 $(PY) -m residual_gd.experiments.run $(EXPERIMENTS)
 
 clean: ## remove the pages and everything else that the commands make, but the environment
 	rm -rf _build .ruff_cache .pytest_cache .hypothesis lib/*.egg-info

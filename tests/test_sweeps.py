@@ -163,10 +163,10 @@ def test_start_spectra_against_the_definitions(data):
 
 
 def test_the_frozen_prediction_is_the_first_steps(data):
-    """For a tiny step the kernel hardly moves, and the prediction is the loss; for a long one it is not."""
+    """For a tiny step the kernel hardly moves, and the prediction is the loss."""
     X, Y = data
     found = start_spectra(X, Y, seeds=2, d_k=3, m=7)
-    sweep = beta_sweep(X, Y, step=1e-6, **SMALL)
+    sweep = beta_sweep(X, Y, step=1e-8, **SMALL)
     fallen = sweep.loss[0] - sweep.loss[-1]
     assert np.allclose(sweep.loss[0] - found.frozen_loss(20, sweep.step), fallen, rtol=2e-3)
 

@@ -67,7 +67,7 @@ def step_sizes(taus, panels, betas):
                 ax.plot(np.asarray(taus)[shown], median[shown, k], marker="o", **style_of, label=rf"$\beta={beta:g}$")
             ax.set(xscale="log", yscale="log", xlabel=r"step size times $\lambda_{\max}(JJ^\top)$", title=title)
             ax.set_xticks(taus, [f"{tau:g}" for tau in taus])
-            ax.minorticks_off()
+            ax.tick_params(axis="x", which="minor", bottom=False)
         axes[0].set_ylabel("loss at the end")
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

@@ -41,8 +41,18 @@ class Table:
     __repr__ = __str__
 
     def _repr_markdown_(self):
-        rows = [f"| {s.tex} | {s.meaning} | {s.shape} | {_codes(s)} |" for s in self.symbols]
-        return "\n".join(["| symbol | meaning | shape | code |", "|---|---|---|---|", *rows])
+        rows = [f"| {_split(s.tex)} | {_meaning(s)} | {_codes(s)} |" for s in self.symbols]
+        return "\n".join(["| symbol | meaning (shape) | code |", "|---|---|---|", *rows])
+
+
+def _split(tex):
+    """Several symbols in one formula as several formulas, so that a line can break between them."""
+    return tex.replace(r",\ ", "$, $").replace(r";\ ", "$; $")
+
+
+def _meaning(symbol):
+    numbers = symbol.shape in ("number", "numbers")
+    return symbol.meaning if numbers else f"{symbol.meaning} ({_split(symbol.shape)})"
 
 
 def _codes(symbol):

@@ -122,15 +122,15 @@ def _plain(text):
 
 def _markdown(entry):
     claim = entry.statement
-    star = " It carries a star: it can be left out at a first reading." if claim.starred else ""
+    star = ", starred" if claim.starred else ""
+    tests = f"{len(entry.tests())} tests: `pytest tests/test_statements.py -k {claim.id}`"
     lines = [
-        f"{{prf:ref}}`{claim.id}` {_plain(claim.title)} (`{claim.id}`)",
-        f": *Where.* A {claim.kind} of {{numref}}`ch-{claim.chapter}`.{star}",
-        f": *Hypotheses.* {_plain('; '.join(claim.hypotheses))}.",
-        f": *Worst measured/bound.* {_plain(entry.slack())}.",
-        f": *Broken on purpose.* {_plain(entry.broken())}.",
-        f": *Tests.* `pytest tests/test_statements.py -k {claim.id}` ({len(entry.tests())} tests).",
+        f"{{prf:ref}}`{claim.id}`{star}: {_plain(claim.title)} (`{claim.id}`)",
+        f": *Hypotheses:* {_plain('; '.join(claim.hypotheses))}.",
+        f": *Worst measured/bound:* {_plain(entry.slack())}.",
+        f": *Broken on purpose:* {_plain(entry.broken())}.",
+        f": *Tests:* {tests}",
     ]
     if entry.exercises:
-        lines.append(": *Exercises.* " + ", ".join(f"{{numref}}`{label}`" for label in entry.exercises) + ".")
+        lines.append(": *Exercises:* " + ", ".join(f"{{numref}}`{label}`" for label in entry.exercises) + ".")
     return "\n".join(lines)

@@ -84,7 +84,7 @@ def worst_network(rng):
 @statement(
     "prop-layer-constants",
     kind="proposition",
-    title="The constants of one layer written out",
+    title="Constants of one layer",
     chapter="lipschitz",
     hypotheses=("one layer, one head", "theta in Ball(rho)", "second order: phi with bounded second derivative"),
     sharp=True,
@@ -127,7 +127,7 @@ def _jacobian_bounds(instance, bound, at):
 @statement(
     "cor-jacobian-bound",
     kind="corollary",
-    title="Bound of the Jacobian on a ball",
+    title="Bound of the Jacobian",
     chapter="lipschitz",
     hypotheses=("theta in Ball(rho)", "phi differentiable along the ball, or any selection |phi'| <= l_phi"),
     sharp=True,
@@ -162,7 +162,7 @@ def _(rng):
 @statement(
     "cor-feature-drift",
     kind="corollary",
-    title="How far the features can move",
+    title="Feature drift",
     chapter="lipschitz",
     hypotheses=("theta and theta_0 in Ball(rho)", "phi Lipschitz (ReLU included)"),
     sharp=True,
@@ -197,7 +197,7 @@ def _jacobian_drift(instance, bound, ball, z, share):
 @statement(
     "cor-jacobian-lipschitz",
     kind="corollary",
-    title="The Jacobian is Lipschitz on a ball",
+    title="The Jacobian is Lipschitz",
     chapter="lipschitz",
     hypotheses=("theta, theta' in Ball(rho)", "phi with bounded second derivative"),
 )
@@ -258,7 +258,7 @@ def _hessian_bound(instance, bound, at, Y):
 @statement(
     "cor-hessian-bound",
     kind="corollary",
-    title="Bound of the Hessian on a ball",
+    title="Bound of the Hessian",
     chapter="lipschitz",
     hypotheses=("theta in Ball(rho)", "phi with bounded second derivative", "a bound of ||R||_F at theta"),
 )

@@ -52,7 +52,7 @@ def _product_case(X, center, radii, blocks):
 @statement(
     "lem-majorant-product",
     kind="lemma",
-    title="Majorant of a product T W",
+    title="Product with a shared matrix",
     chapter="lipschitz",
     hypotheses=("majorants of T and of W on Ball(rho)", "the same W for every sample"),
     sharp=True,
@@ -101,7 +101,7 @@ def _attention_case(X, center, radii, blocks):
 @statement(
     "lem-majorant-attention",
     kind="lemma",
-    title="Majorants of the products S_p T_p and T_p W T_p^T",
+    title="Attention and logits",
     chapter="lipschitz",
     hypotheses=("majorants of S, T and W on Ball(rho)", "t bounds the stack, t_hat every sample"),
     sharp=True,
@@ -149,7 +149,7 @@ def _softmax_case(X, center, radii, blocks):
 @statement(
     "lem-majorant-softmax",
     kind="lemma",
-    title="Majorant of the attention matrix",
+    title="Attention matrix",
     chapter="lipschitz",
     hypotheses=("a majorant of the logits on Ball(rho)", "s_max bounds the weights on the whole ball"),
     sharp=True,
@@ -195,7 +195,7 @@ def _activation_case(phi, X, center, radii, blocks):
 @statement(
     "lem-majorant-activation",
     kind="lemma",
-    title="Majorant of phi(E)",
+    title="Activation",
     chapter="lipschitz",
     hypotheses=(
         "a majorant of E on Ball(rho)",
@@ -231,7 +231,7 @@ def _(rng):
 @statement(
     "lem-majorant-anchoring",
     kind="lemma",
-    title="Anchoring at the start",
+    title="Anchoring",
     chapter="lipschitz",
     hypotheses=("a first-order majorant of T on Ball(rho)", "Ball(rho) is convex and contains theta_0"),
     sharp=True,

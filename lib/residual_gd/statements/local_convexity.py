@@ -18,7 +18,7 @@ def least_eigenvalue(K):
 @statement(
     "prop-not-strongly-convex",
     kind="proposition",
-    title="No strong convexity near a solution",
+    title="The loss is not strongly convex where it is zero",
     chapter="local-convexity",
     hypotheses=("R = 0 at the point", "more parameters than outputs: D > N c"),
 )
@@ -85,7 +85,7 @@ def _(rng):
 @statement(
     "prop-block-grams",
     kind="proposition",
-    title="What each block adds to the kernel",
+    title="Three blocks from singular values",
     chapter="local-convexity",
     hypotheses=("any theta", "for W_U and W_2 equalities; for W_1 a lower bound"),
 )
@@ -145,7 +145,7 @@ def _(rng):
 @statement(
     "prop-pl-projected",
     kind="proposition",
-    title="PL up to the part that the features cannot reach",
+    title="PL modulo projection",
     chapter="local-convexity",
     hypotheses=("H != 0, of any rank",),
 )

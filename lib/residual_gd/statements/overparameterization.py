@@ -163,7 +163,7 @@ def _pl(at):
 @statement(
     "prop-kernel-rank",
     kind="proposition",
-    title="What a positive definite kernel gives and needs",
+    title="What a positive definite kernel gives, and what it needs",
     chapter="vectorization",
     hypotheses=("phi differentiable at every entry of E", "last part: W_Q or W_K of rank d_k in every head"),
     sharp=True,

@@ -16,7 +16,7 @@ from .local_convexity import least_eigenvalue
 @statement(
     "lem-features-lower-bound",
     kind="lemma",
-    title="The features keep the rank of Z",
+    title="Features from below",
     chapter="local-convexity",
     hypotheses=("|phi'| <= l_phi", "phi(0) = 0, or the bound of ||phi(Z W_1)|| corrected by |phi(0)| sqrt(N m)"),
     sharp=True,
@@ -82,7 +82,7 @@ def _(rng):
 @statement(
     "prop-pl-on-ball",
     kind="proposition",
-    title="The PL constant on a ball",
+    title="The PL constant of a ball",
     chapter="local-convexity",
     hypotheses=("theta in Ball(rho)", "third term: bounded phi'', or ReLU with its margin"),
 )

@@ -11,7 +11,7 @@ from .certified import STEPS
 @statement(
     "lem-master",
     kind="lemma",
-    title="Master lemma: a contraction and a small perturbation",
+    title="Master lemma",
     chapter="rate",
     hypotheses=(
         "alpha I <= A_k A_k^T <= a^2 I, mu a^2 = tau <= 1",

@@ -17,7 +17,7 @@ from .rate_theorem import SIZES
 @statement(
     "prop-certificate-sound",
     kind="proposition",
-    title="The certificate is a fixed point",
+    title="The certificate is sound",
     chapter="rate",
     hypotheses=("rhs(rho) <= rho at the final rho", "least: rhs monotone (descent, Lipschitz and kernel form)"),
 )
@@ -71,7 +71,7 @@ def _(rng):
 @statement(
     "prop-optimal-constants",
     kind="proposition",
-    title="The rate can't be improved",
+    title="The constants cannot be improved",
     chapter="rate",
     hypotheses=("W_U = 0", "||Y|| -> 0", "Y along the direction that the features reach worst"),
     sharp=True,

@@ -17,7 +17,7 @@ from .instances import Instance, network
 @statement(
     "lem-vec-kronecker",
     kind="lemma",
-    title="vec, Kronecker products and the commutation matrix",
+    title="Products become Kronecker products",
     chapter="vectorization",
     hypotheses=("vec stacks columns", "matrices of fitting sizes"),
 )

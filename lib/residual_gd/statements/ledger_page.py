@@ -1,4 +1,4 @@
-"""The ledger page: for every statement its hypotheses, how tight its bound was found, its control, its tests and exercises.
+"""The ledger page: each statement with its hypotheses, how tight its bound was found, its control, tests and exercises.
 
 ``entries(chapter)`` measures the statements of a chapter; ``Entries`` shows itself as the Markdown of the page.
 """

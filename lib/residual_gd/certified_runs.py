@@ -58,7 +58,11 @@ class CertifiedRun:
 
 
 def rounding_floor(Y) -> float:
-    """N c (eps ||Y||_F)^2: where rounding takes over from gradient descent."""
+    """N c (eps ||Y||_F)^2: where rounding takes over from gradient descent.
+
+    This counts rounding errors of the size of the targets. Where the intermediate matrices are much larger than the
+    targets, rounding may hold the loss up a little earlier (a few times this floor).
+    """
     Y = np.asarray(Y, dtype=float)
     return Y.size * (EPS * float(np.linalg.norm(Y))) ** 2
 

@@ -104,7 +104,7 @@ RECIPES = {
     ),
     "standard-start": _Recipe(
         "GELU, ordinary start, certified after plain descent", "kernel", (0.0, 0.0), (1.0, 1.0, 1.0, 1.0, 1.0),
-        _sizes(6, 8, 128, 16, 128, 4), _sizes(3, 6, 64, 16, 64, 2),
+        _sizes(6, 6, 96, 16, 96, 2), _sizes(3, 6, 64, 16, 64, 2),
     ),
 }  # fmt: skip
 SEED = 20260101
@@ -130,7 +130,7 @@ def example(name, *, full=False) -> Example:
     X = correlated_tokens(P, n, transformer.d, recipe.correlation, rng)
     Y = rng.standard_normal((P, n, transformer.c))
     if name == "standard-start":
-        step, steps = gram_step(rng), 500 if full else 160
+        step, steps = gram_step(rng), 250 if full else 160
         run = descend(transformer, parameters, X, Y, steps=steps, step=step, spectra=False, trace_every=steps)
         parameters = run.parameters
     else:

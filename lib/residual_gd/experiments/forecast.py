@@ -37,7 +37,7 @@ def forecast(record, *, every=4, betas=(0.0, 1.0), seeds=3, steps=300, embedding
     """Train setting W1 on days of ``record`` and forecast the temperature on every ``every``-th day, held out.
 
     Means and scales are those of the training days. Each run takes the step 1 / lambda_max(J J^T) of its start.
-    ValueError for bad input, or a record without two whole days.
+    ValueError for bad input, or a record of fewer than ``every`` days.
     """
     every = positive_int(every, "every")
     require(every >= 2, "every", "an integer >= 2", repr(every))

@@ -70,6 +70,14 @@ def test_seconds_add_up_over_processes(tmp_path):
     assert 10.0 <= second.seconds < 11.0
 
 
+def test_waiting_for_its_turn_is_no_work(tmp_path):
+    waits = Checkpoint(tmp_path / "c", {})
+    time.sleep(0.2)
+    waits.load()
+    waits.save(1)
+    assert waits.seconds < 0.1
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "record.json"
     write_atomically(path, b"old")

@@ -58,7 +58,8 @@ class Checkpoint:
         write_atomically(self.path, MAGIC + head + payload)
 
     def load(self):
-        """The saved state, or None. CheckpointError if the file is damaged or of another configuration."""
+        """The saved state, or None; the work begins here. CheckpointError for a damaged file or another configuration."""
+        self._since = time.monotonic()
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
@@ -72,7 +73,6 @@ class Checkpoint:
         if hashlib.sha256(payload).hexdigest().encode() != payload_digest:
             self._refuse("truncated or changed")
         self.seconds, state = pickle.loads(payload)
-        self._since = time.monotonic()
         return state
 
     def clear(self) -> None:

@@ -58,7 +58,7 @@ class Checkpoint:
         write_atomically(self.path, MAGIC + head + payload)
 
     def load(self):
-        """The saved state, or None; the work begins here. CheckpointError for a damaged file or another configuration."""
+        """The saved state, or None; the work begins here. CheckpointError for a damaged or a foreign file."""
         self._since = time.monotonic()
         try:
             content = self.path.read_bytes()

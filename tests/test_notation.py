@@ -76,7 +76,7 @@ def test_markdown_has_a_line_for_every_symbol():
     lines = table()._repr_markdown_().splitlines()
     assert len(lines) == 2 + len(table().symbols)
     assert {line.count("|") for line in lines} == {4}
-    assert "pre-activation ($N \\times m$)" in lines[2 + [s.code for s in table().symbols].index(("E",))]
+    assert "pre-activation: $N \\times m$" in lines[2 + [s.code for s in table().symbols].index(("E",))]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ class Table:
 
     def _repr_markdown_(self):
         rows = [f"| {_split(s.tex)} | {_meaning(s)} | {_codes(s)} |" for s in self.symbols]
-        return "\n".join(["| symbol | meaning (shape) | code |", "|---|---|---|", *rows])
+        return "\n".join(["| symbol | meaning: shape | code |", "|---|---|---|", *rows])
 
 
 def _split(tex):
@@ -52,7 +52,7 @@ def _split(tex):
 
 def _meaning(symbol):
     numbers = symbol.shape in ("number", "numbers")
-    return symbol.meaning if numbers else f"{symbol.meaning} ({_split(symbol.shape)})"
+    return symbol.meaning if numbers else f"{symbol.meaning}: {_split(symbol.shape)}"
 
 
 def _codes(symbol):

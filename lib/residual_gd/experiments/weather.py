@@ -15,6 +15,7 @@ import pooch
 
 from ..data import MAST_EXTRACT
 from ..validation import require
+from .downloads import DownloadError, downloader
 from .station_csv import DataReport, Record, read_station_csv
 from .windows import Windows, fourier_features, linear_embedding, windows
 
@@ -28,11 +29,6 @@ JENA_URL = f"https://storage.googleapis.com/tensorflow/tf-keras-datasets/{JENA_C
 JENA_BLOB = (
     "e6cfb671e72f630f251a18722fcebe6944c758c0"  # git's name of the CSV: the SHA-1 of "blob <size>\0" and its bytes
 )
-TIMEOUT = 30  # seconds without an answer
-
-
-class DownloadError(OSError):
-    """The public file could not be fetched, or what came is not that file."""
 
 
 def load_embedded() -> Record:
@@ -104,13 +100,13 @@ def _download(cache):
     target = cache / JENA_CSV
     if target.is_file() and git_blob(target) == JENA_BLOB:
         return target
-    bar = os.environ.get("RESIDUAL_GD_PROGRESS") != "0"
-    fetch = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, hooks={"response": _close_refusal})
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
             with _quiet_pooch():
-                archive = pooch.retrieve(JENA_URL, known_hash=None, fname="jena.zip", path=folder, downloader=fetch)
+                archive = pooch.retrieve(
+                    JENA_URL, known_hash=None, fname="jena.zip", path=folder, downloader=downloader()
+                )
             with zipfile.ZipFile(archive) as opened:
                 table = Path(opened.extract(JENA_CSV, folder))
             found = git_blob(table)
@@ -122,12 +118,6 @@ def _download(cache):
             'a CSV file, set RESIDUAL_GD_DATA to a folder that has one under jena/, or ask for "auto"'
         ) from None  # the long traceback of the network library helps nobody; its message is in ours
     return target
-
-
-def _close_refusal(response, **_):
-    """Close the connection of an answer such as 404, which pooch leaves open."""
-    if not response.ok:
-        response.close()
 
 
 def git_blob(path: Path) -> str:

@@ -47,19 +47,19 @@ class StartSpectra:
         return 0.5 * np.sum((1.0 - step[..., None] * self.eigenvalues) ** (2 * k) * self.residual**2, axis=-1)
 
     def table(self) -> str:
-        """Medians over the seeds, by beta; what rounding decides is shown as > 1e15."""
+        """Medians over the seeds, by beta; k is the condition number. What rounding decides is shown as > 1e15."""
         columns = {
-            "kappa(Z_p)": self.kappa_sample,
-            "kappa(Z)": self.kappa_stack,
+            "k(Z_p)": self.kappa_sample,
+            "k(Z)": self.kappa_stack,
             "s_1/s_q": self.reach_stack,
-            "kappa(K)": self.kappa_kernel,
+            "k(K)": self.kappa_kernel,
             "ratio": self.ratio,
-            "scale free": self.scale_free,
+            "no units": self.scale_free,
         }
-        lines = ["beta" + "".join(f"{label:>12s}" for label in columns)]
+        lines = ["beta" + "".join(f"{label:>9s}" for label in columns)]
         for b, beta in enumerate(self.betas):
             medians = (float(np.median(column[b])) for column in columns.values())
-            lines.append(f"{beta:4.2f}" + "".join(f"{_size(value):>12s}" for value in medians))
+            lines.append(f"{beta:4.2f}" + "".join(f"{_size(value):>9s}" for value in medians))
         return "\n".join(lines)
 
 

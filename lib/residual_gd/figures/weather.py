@@ -2,6 +2,7 @@
 
 import matplotlib.dates as mdates
 import numpy as np
+from matplotlib.ticker import NullLocator
 
 from .curves import draw_loss_curves
 from .style import COLOURS, FAINT, MARKS, MEASURED, heat, style, subplots
@@ -67,7 +68,7 @@ def step_sizes(taus, panels, betas):
                 ax.plot(np.asarray(taus)[shown], median[shown, k], marker="o", **style_of, label=rf"$\beta={beta:g}$")
             ax.set(xscale="log", yscale="log", xlabel=r"step size times $\lambda_{\max}(JJ^\top)$", title=title)
             ax.set_xticks(taus, [f"{tau:g}" for tau in taus])
-            ax.tick_params(axis="x", which="minor", bottom=False)
+            ax.xaxis.set_minor_locator(NullLocator())
         axes[0].set_ylabel("loss at the end")
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig

@@ -93,6 +93,13 @@ class Control:
         """True if the conclusion fails clearly (by more than one part in a million), as it should."""
         return bool(self.measured > self.bound + 1e-6 * abs(self.bound))
 
+    @property
+    def sides(self) -> tuple[float, float]:
+        """(measured, bound), with 0 for a side that is rounding beside the other: below 1e-12 of it."""
+        size = max(abs(self.measured), abs(self.bound)) if math.isfinite(self.measured) else 1.0
+        measured, bound = (side if abs(side) > 1e-12 * size else 0.0 for side in (self.measured, self.bound))
+        return measured, bound
+
 
 class Draw:
     """Draws an instance from a Generator; the tests replace the scalar draws by Hypothesis's, which shrink."""
@@ -232,4 +239,5 @@ def breaks(id, *, seed=0):
     """Print how the conclusion of a statement fails when a hypothesis is dropped."""
     outcome = run_control(id, seed=seed)
     verdict = "fails, as it should" if outcome.fails else "DOES NOT FAIL"
-    print(f"{verdict}   {outcome.dropped}: {outcome.quantity} {outcome.measured:.3g} > {outcome.bound:.3g}")
+    measured, bound = outcome.sides
+    print(f"{verdict}   {outcome.dropped}: {outcome.quantity} {measured:.3g} > {bound:.3g}")

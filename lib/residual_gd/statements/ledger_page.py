@@ -15,7 +15,6 @@ from .base import CHAPTERS, LEDGER, Control, Statement, Verdict, run_control, ve
 
 INSTANCES = 5  # a statement; the chapter itself draws more
 TESTS = ("test_no_counterexample", "test_check_holds", "test_control_fails", "test_sharp_statements_have_an_ascent")
-ROUNDING = 1e-12  # below this share of the larger side a number of a control is rounding and shown as 0
 BLOCK = re.compile(r"^(:{3,})\{(exercise|solution)\}(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 LABEL = re.compile(r"^:label:[ \t]*(\S+)", re.MULTILINE)
 REFERENCE = re.compile(r"\{prf:ref\}`(?:[^`<]*<)?([\w-]+)>?`")
@@ -43,9 +42,7 @@ class Entry:
 
     def broken(self) -> str:
         """The control's outcome in words and two digits."""
-        measured, bound = self.control.measured, self.control.bound
-        size = max(abs(measured), abs(bound)) if math.isfinite(measured) else 1.0
-        sides = [number(side if abs(side) > ROUNDING * size else 0.0) for side in (measured, bound)]
+        sides = [number(side) for side in self.control.sides]
         verdict = "the conclusion fails" if self.control.fails else "the conclusion DOES NOT FAIL"
         return f"{self.control.dropped}. Then {verdict}: {self.control.quantity.rstrip(':')} {sides[0]} > {sides[1]}"
 

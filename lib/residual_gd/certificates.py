@@ -20,10 +20,11 @@ from .jacobian import require_one_run
 from .network_majorants import Start, measure
 from .obstructions import obstructions
 from .rate_forms import EPS, FORMS, Bounds, Problem, less_rounding, smallest_radii
-from .transformer import Transformer, check_inputs, forward_unchecked
+from .transformer import Transformer, check_inputs, forward_unchecked, stack
 from .validation import finite_array, finite_float, one_of, require
 
 ALL_FORMS = (*FORMS, *CLOSED_FORMS)
+LARGEST = 1e20  # entries beyond it would overflow in the products of the majorants
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +34,8 @@ class Certificate:
     form, tau: as asked for. hypotheses: all of them, with their margins. radii: for each block, how far it can move
     (Frobenius norm; in the kernel form and the closed descent form one Euclidean radius for all together).
     step: mu. alpha, omega: the PL constant on the ball and the perturbation. smoothness: M (descent forms, else nan).
-    rate: the guaranteed factor of Phi per step; asymptotic_rate: in the limit. loss: Phi_0. residual_norm: ||R_0||_F.
-    target_norm: ||Y||_F. advice: what would help where it fails; step and rates are nan then, and radii, alpha and
+    rate: the guaranteed factor of Phi per step; asymptotic_rate: what it tends to. loss: Phi_0.
+    residual_norm: ||R_0||_F. target_norm: ||Y||_F. advice: what would help where it fails; step and rates are nan then, and radii, alpha and
     omega those at which the search ended. transformer, parameters, X, Y, start: what was certified.
     """
 
@@ -69,6 +70,11 @@ class Certificate:
         return self.alpha - self.omega
 
     @property
+    def euclidean(self) -> bool:
+        """True if the ball is one Euclidean ball for all blocks together, not a radius for each block."""
+        return self.form in ("kernel", "closed-descent")
+
+    @property
     def failed(self) -> tuple[Hypothesis, ...]:
         """The hypotheses that fail."""
         return tuple(h for h in self.hypotheses if not h.holds)
@@ -99,9 +105,11 @@ def certify(transformer, parameters, X, Y, form="smooth", tau=1.0, *, start=None
         Lipschitz activation), "kernel" (smooth; N > d allowed), or a corollary, "closed-descent", "closed-lipschitz"
     tau : fraction of the step size: mu = tau / M with 0 < tau < 2 in the descent form, tau / norm^2 with 0 < tau <= 1
         in the others; 1 in "closed-descent"
-    start : what ``measure(transformer, parameters, X)`` gave, to save the measuring
+    start : what ``measure(transformer, parameters, X)`` gave, to save the measuring; its norms of X and of the
+        parameters are compared with these
 
-    Raises ValueError for bad input. Hypotheses that fail are no error. Sources: thm-rate-descent, thm-rate-smooth,
+    Raises ValueError for bad input, also for entries above 1e20. Hypotheses that fail are no error.
+    Sources: thm-rate-descent, thm-rate-smooth,
     thm-rate-lipschitz, thm-rate-kernel, cor-closed-descent, cor-closed-lipschitz; thm-rate-deep for layers and heads.
     """
     return _Case(transformer, parameters, X, Y, form, tau, start).certificate()
@@ -157,9 +165,12 @@ class _Case:
         require(Y.ndim == 3, "Y", "one run (no leading axis)", f"shape {tuple(Y.shape)}")
         self.transformer, self.parameters = transformer, parameters
         self.X, self.Y = np.asarray(X, dtype=float), np.asarray(Y, dtype=float)
+        for name, entries in {"X": self.X, "Y": self.Y, **parameters}.items():
+            largest = float(np.max(np.abs(entries)))
+            require(largest <= LARGEST, name, f"entries of size at most {LARGEST:g}", f"{largest:.3g}")
         self.start = measure(transformer, parameters, X) if start is None else start
         require(isinstance(self.start, Start), "start", "what measure() returns", type(start).__name__)
-        same = self.start.transformer == transformer and self.start.rows == X.shape[0] * X.shape[1]
+        same = start is None or _measured_here(start, transformer, parameters, self.X)
         require(same, "start", "the measured start of this network and these inputs", "another")
         self.F = forward_unchecked(transformer, parameters, self.X).F
         self.ties = obstructions(self.X)
@@ -212,6 +223,14 @@ class _Case:
             Y=self.Y,
             start=self.start,
         )
+
+
+def _measured_here(start, transformer, parameters, X):
+    """Whether the shapes and the norms of X and of every block are those that ``start`` holds."""
+    if start.transformer != transformer or (start.tokens, start.rows) != (X.shape[1], X.shape[0] * X.shape[1]):
+        return False
+    found = [np.linalg.norm(T, 2) for T in (*(parameters[b] for b in transformer.blocks), stack(X))]
+    return bool(np.allclose(found, [*start.weights, start.X.stacked], rtol=1e-6, atol=0.0))
 
 
 def _fraction(tau, form):

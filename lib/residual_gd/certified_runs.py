@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .certificates import Certificate
 from .descent import Trace, descend
 from .rate_forms import EPS
 from .validation import positive_int, require
@@ -16,12 +17,13 @@ class CertifiedRun:
 
     certificate, trace: as run. envelope: (K,) its values at the traced iterations. floor: N c (eps ||Y||)^2, the
     rounding floor of Phi; below it nothing is compared. worst_ratio: largest Phi_k / max(envelope_k, floor).
-    moved: for each block, the largest distance from the start over its radius. measured_rate: factor of Phi per step,
+    moved: for each block, the largest distance from the start over its radius; in the two forms with one Euclidean
+    ball, "the ball": the distance of all blocks together. measured_rate: factor of Phi per step,
     from the slope of log Phi over the last half above the floor (nan with fewer than 4 points). predicted_rate: the
     theorem's factor.
     """
 
-    certificate: object = field(repr=False)
+    certificate: Certificate = field(repr=False)
     trace: Trace = field(repr=False)
     envelope: np.ndarray = field(repr=False)
     floor: float
@@ -37,7 +39,7 @@ class CertifiedRun:
 
     @property
     def inside(self) -> bool:
-        """True if no block left its radius."""
+        """True if no block left its radius (in the Euclidean forms: if their distance together stayed within it)."""
         return max(self.moved.values()) <= 1.0 + 1e-9
 
     @property
@@ -73,6 +75,7 @@ def run_certified(certificate, *, steps=None, max_steps=20_000, trace_every=1) -
     steps: by default as many as bring the envelope to the rounding floor, and at most ``max_steps``; the run stops at
     the floor. Raises ValueError for a refused certificate and for ||R_0|| = 0, where there is nothing to run.
     """
+    require(isinstance(certificate, Certificate), "certificate", "a Certificate", type(certificate).__name__)
     require(certificate.holds, "certificate", "one that holds", "a refused one")
     require(certificate.loss > 0, "certificate", "a start with Phi > 0", "Phi = 0")
     positive_int(max_steps, "max_steps")
@@ -99,10 +102,18 @@ def run_certified(certificate, *, steps=None, max_steps=20_000, trace_every=1) -
         envelope=envelope,
         floor=floor,
         worst_ratio=float(np.max(ratios)),
-        moved={block: _share(np.max(trace.distances[block]), radius) for block, radius in certificate.radii.items()},
+        moved=_moved(certificate, trace),
         measured_rate=measured_factor(trace.iterations, trace.loss, floor),
         predicted_rate=certificate.rate,
     )
+
+
+def _moved(certificate, trace):
+    """Largest distance over the radius: of every block, or of all together where the ball is Euclidean."""
+    if certificate.euclidean:
+        together = np.sqrt(sum(trace.distances[block] ** 2 for block in certificate.radii))
+        return {"the ball": _share(np.max(together), max(certificate.radii.values()))}
+    return {block: _share(np.max(trace.distances[block]), radius) for block, radius in certificate.radii.items()}
 
 
 def _share(distance, radius):

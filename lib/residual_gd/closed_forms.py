@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from .network_majorants import network_majorants
-from .rate_forms import Bounds
+from .rate_forms import OVERFLOW, Bounds
 
 
 def closed_descent(problem) -> tuple[Bounds, float]:
@@ -18,7 +18,7 @@ def closed_descent(problem) -> tuple[Bounds, float]:
     The factor is 1 - mu sigma^2 / 4.
     """
     sigma, R = problem.start.sigma_min_H, problem.residual_norm
-    if sigma <= 0:
+    if sigma**2 <= 0:  # 0, or so small that its square underflows
         return _none(problem)
     r = 4.0 * R / sigma
     at = network_majorants(problem.start, r)
@@ -33,19 +33,35 @@ def closed_lipschitz(problem) -> tuple[Bounds, float]:
     The factor is (1 - 5/8 mu sigma^2)^2, the radii 2.8 r for W_U and 0.56 r h1_b / Lambda for the others.
     """
     sigma, R = problem.start.sigma_min_H, problem.residual_norm
-    if sigma <= 0:
+    if sigma**2 <= 0:  # 0, or so small that its square underflows
         return _none(problem)
     r = R / sigma
     at = network_majorants(problem.start, r)
-    radii = 0.56 * r * at.h1 / at.Lambda
+    radii = 0.56 * r * at.h1 / at.Lambda if at.Lambda > 0 else 0.0 * at.h1
     radii[-1] = 2.8 * r
     step = problem.tau / (problem.start.layers[-1].H.stacked + sigma / 8.0) ** 2
     alpha, omega = 49.0 / 64.0 * sigma**2, 9.0 / 64.0 * sigma**2
-    rate, limit = (1.0 - step * (alpha - omega)) ** 2, (1.0 - step * alpha) ** 2
-    return Bounds(radii, alpha, omega, step, radii, rate, limit), _largest(sigma, at.Lambda)
+    rate = (1.0 - step * (alpha - omega)) ** 2
+    return Bounds(radii, alpha, omega, step, radii, rate, rate), _largest(sigma, at.Lambda)
 
 
-CLOSED_FORMS = {"closed-descent": closed_descent, "closed-lipschitz": closed_lipschitz}
+def _refusing_overflow(form):
+    """The form; where its majorants overflow, Lambda counts as infinite: no residual is small enough."""
+
+    def guarded(problem):
+        try:
+            with np.errstate(over="raise"):
+                return form(problem)
+        except OVERFLOW:
+            return _none(problem)[0], 0.0
+
+    return guarded
+
+
+CLOSED_FORMS = {
+    "closed-descent": _refusing_overflow(closed_descent),
+    "closed-lipschitz": _refusing_overflow(closed_lipschitz),
+}
 
 
 def _largest(sigma, Lambda):

@@ -12,10 +12,12 @@ import numpy as np
 
 from .network_majorants import Start, network_majorants
 from .pl_inequality import alpha_on_ball
+from .validation import require
 
 MAX_ITERATIONS = 200
 SLACK = 1e-6  # how far the iteration oversteps, so that it ends below its own right-hand side
 EPS = float(np.finfo(float).eps)
+OVERFLOW = (FloatingPointError, OverflowError, np.linalg.LinAlgError)  # LinAlgError: an infinite matrix entry
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Bounds:
 
     alpha: J J^T (for the Lipschitz form H H^T) >= alpha on the ball. omega: the perturbation. gap = alpha - omega.
     smoothness: M, the bound of the Hessian, of the descent form only. step: mu. needed: (B,) what each radius must be
-    at least, infinite where gap <= 0. rate: guaranteed factor of Phi per step; asymptotic_rate: in the limit.
+    at least, infinite where gap <= 0. rate: guaranteed factor of Phi per step; asymptotic_rate: what it
+    tends to as R_k -> 0, less than ``rate`` only in the smooth and the kernel form, whose perturbation shrinks with R_k.
     margin_holds: with ReLU's margin, whether no pre-activation changes its sign on the ball; True without it.
     """
 
@@ -71,7 +74,7 @@ def descent(problem, rho) -> Bounds:
     R, eta = problem.residual_norm, 2.0 - problem.tau
     alpha = alpha_on_ball(problem.start, at)
     M = at.smoothness(R)
-    step = problem.tau / M if M > 0 else math.inf
+    step = _divide(problem.tau, M)
     if alpha <= 0:
         return _no_gap(rho, alpha, 0.0, step, M)
     root = math.sqrt(alpha)
@@ -88,7 +91,7 @@ def smooth(problem, rho) -> Bounds:
     f1 = at.f1
     square = float(f1 @ f1)
     alpha = alpha_on_ball(problem.start, at)
-    step = problem.tau / square if square > 0 else math.inf
+    step = _divide(problem.tau, square)
     omega = 0.5 * problem.tau * problem.residual_norm * float(f1 @ at.f2 @ f1) / square if square > 0 else 0.0
     return _recursion(problem, rho, alpha, omega, step, moves=f1, contracting=np.full(len(rho), True))
 
@@ -98,11 +101,12 @@ def lipschitz(problem, rho) -> Bounds:
     at = network_majorants(problem.start, rho)
     h, w_U = at.H.norm, float(problem.start.weights[-1] + rho[-1])
     alpha = alpha_on_ball(problem.start, at, terms=("W_U",))
-    step = problem.tau / h**2 if h > 0 else math.inf
+    step = _divide(problem.tau, h**2)
     moves = w_U * at.h1
     omega = float(moves @ moves)
     moves[-1] = h
-    return _recursion(problem, rho, alpha, omega, step, moves=moves, contracting=np.arange(len(rho)) == len(rho) - 1)
+    bounds = _recursion(problem, rho, alpha, omega, step, moves=moves, contracting=np.arange(len(rho)) == len(rho) - 1)
+    return replace(bounds, asymptotic_rate=bounds.rate)  # omega does not shrink with the residual
 
 
 def kernel(problem, rho) -> Bounds:
@@ -111,7 +115,7 @@ def kernel(problem, rho) -> Bounds:
     r, (least, largest), l_2 = float(rho[0]), problem.sigma_J, at.jacobian_lipschitz
     alpha = max(0.0, least - l_2 * r) ** 2
     norm = largest + l_2 * r
-    step = problem.tau / norm**2 if norm > 0 else math.inf
+    step = _divide(problem.tau, norm**2)
     omega = 0.5 * problem.tau * l_2 * problem.residual_norm
     return _recursion(
         problem, rho, alpha, omega, step, moves=np.full(len(rho), np.inf), contracting=np.full(len(rho), True)
@@ -131,6 +135,11 @@ def _recursion(problem, rho, alpha, omega, step, moves, contracting):
     return Bounds(rho, alpha, omega, step, needed, (1.0 - step * (alpha - omega)) ** 2, (1.0 - step * alpha) ** 2)
 
 
+def _divide(tau, square):
+    """tau / square, infinite where the square is 0 or has underflowed."""
+    return tau / square if square > 0 else math.inf
+
+
 def _no_gap(rho, alpha, omega, step, smoothness=math.nan):
     """The bounds where alpha <= omega: no radius is large enough."""
     return Bounds(rho, alpha, omega, step, np.full(len(rho), np.inf), math.nan, math.nan, smoothness)
@@ -146,15 +155,17 @@ def smallest_radii(right_hand_side, blocks, *, max_iterations=MAX_ITERATIONS) ->
 
     Iterates rho <- max(rho, (1 + 1e-6) rhs(rho)) from 0. It ends when rhs(rho) <= rho, which the returned bounds
     themselves verify (``Bounds.sound``: the iteration is never trusted), when the gap closes, when the majorants
-    overflow, or after ``max_iterations``. Where rhs is monotone the radii are the least solution up to that factor.
+    overflow, or after ``max_iterations``; ValueError if they overflow at rho = 0.
+    Where rhs is monotone the radii are the least solution up to that factor.
     Source: prop-certificate-sound.
     """
-    rho = np.zeros(blocks)
+    rho, bounds = np.zeros(blocks), None
     for _ in range(max_iterations):
         try:
             with np.errstate(over="raise"):
                 bounds = right_hand_side(rho)
-        except (FloatingPointError, OverflowError):  # the radii have run away; at 0 nothing overflows
+        except OVERFLOW:  # the radii have run away
+            require(bounds is not None, "parameters", "norms whose products stay finite", "an overflow at the start")
             return bounds
         if bounds.sound or not np.all(np.isfinite(bounds.needed)):
             return bounds

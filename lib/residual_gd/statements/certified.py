@@ -119,7 +119,7 @@ def compare(certificate, steps=STEPS, *, path_bound=None, run=None):
     noise = rounding(certificate)
     found = [at_most(log_rate_ratio(run.loss, certificate.rate, noise), 1.0, "certified / observed log-rate")]
     radii = np.array(list(certificate.radii.values()))
-    if certificate.form in ("kernel", "closed-descent"):
+    if certificate.euclidean:
         moved, radii = np.linalg.norm(run.distances, axis=1, keepdims=True), radii[:1]
     else:
         moved = run.distances

@@ -157,16 +157,19 @@ def restart(draw):
     at = with_residual(at, min(1.0, 8.0 * found.residual_norm))
     step = 0.5 / float(np.linalg.eigvalsh(gram(*at.parts[:3]))[-1])
     theta, tail = at.parameters, certify(*at.parts, form=form)
-    for _ in range(12):
+
+    def parts(theta):
+        return at.transformer, theta, at.X, at.Y
+
+    for doubling in range(10):
         if tail.holds:
             break
-        run = descend(
-            at.transformer, theta, at.X, at.Y, steps=60, step=step, spectra=False, trace_every=60, on_divergence="mark"
-        )
+        steps = 2**doubling  # few at first: ask before the loss is so small that rounding hides everything
+        run = descend(*parts(theta), steps=steps, step=step, spectra=False, trace_every=steps, on_divergence="mark")
         if run.diverged >= 0:
             return nothing()  # the statement supposes that theta_k converges
         theta = run.parameters
-        tail = certify(at.transformer, theta, at.X, at.Y, form=form)
+        tail = certify(*parts(theta), form=form)
     if not tail.holds and tail.residual_norm > 1e-4 * found.residual_norm:
         return nothing()  # gradient descent has not got far enough within the steps tried
     if not tail.holds:

@@ -14,8 +14,8 @@ from .certified import STEPS
     title="Master lemma",
     chapter="rate",
     hypotheses=(
-        "alpha I <= A_k A_k^T <= a^2 I, mu a^2 = tau <= 1",
-        "||E_k|| <= mu omega ||R_k||",
+        "alpha I <= A A^T <= (tau/mu) I, tau <= 1, for the matrix A of step k",
+        "its perturbation is at most mu omega ||R_k||",
         "delta = alpha - omega > 0",
     ),
     sharp=True,

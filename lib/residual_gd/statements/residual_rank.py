@@ -161,8 +161,10 @@ def residual_fails(draw):
     P, N = at.X.shape[0], len(Z)
     tiny = 1e-12 * beta * sigma_max(stack(at.X))
     values = np.append(singular_values(Z), 0.0)
+    shorter = _output_with_value(at, draw.real(0.0, 0.95) * deficient_value(at.transformer.d, beta))
     return (
         at_most(values[N - P], 0.0, "sigma_(N-P+1)(Z)", atol=tiny),
+        at_most(N - int(numerical_rank(shorter)), 0, "rank deficiency of Z with W_V = -v I, v < beta"),
         at_most(np.linalg.norm(Z) if at.X.shape[1] == 1 else 0.0, 0.0, "Z with one token a sample", atol=tiny),
     )
 

@@ -35,8 +35,9 @@ class Certificate:
     (Frobenius norm; in the kernel form and the closed descent form one Euclidean radius for all together).
     step: mu. alpha, omega: the PL constant on the ball and the perturbation. smoothness: M (descent forms, else nan).
     rate: the guaranteed factor of Phi per step; asymptotic_rate: what it tends to. loss: Phi_0.
-    residual_norm: ||R_0||_F. target_norm: ||Y||_F. advice: what would help where it fails; step and rates are nan then, and radii, alpha and
-    omega those at which the search ended. transformer, parameters, X, Y, start: what was certified.
+    residual_norm: ||R_0||_F. target_norm: ||Y||_F. advice: what would help where it fails; step and rates are nan
+    then, and radii, alpha and omega those at which the search ended. transformer, parameters, X, Y, start: what was
+    certified.
     """
 
     form: str
@@ -109,8 +110,8 @@ def certify(transformer, parameters, X, Y, form="smooth", tau=1.0, *, start=None
         parameters are compared with these
 
     Raises ValueError for bad input, also for entries above 1e20. Hypotheses that fail are no error.
-    Sources: thm-rate-descent, thm-rate-smooth,
-    thm-rate-lipschitz, thm-rate-kernel, cor-closed-descent, cor-closed-lipschitz; thm-rate-deep for layers and heads.
+    Sources: thm-rate-descent, thm-rate-smooth, thm-rate-lipschitz, thm-rate-kernel, cor-closed-descent,
+    cor-closed-lipschitz; thm-rate-deep for layers and heads.
     """
     return _Case(transformer, parameters, X, Y, form, tau, start).certificate()
 

@@ -27,7 +27,7 @@ class Bounds:
     alpha: J J^T (for the Lipschitz form H H^T) >= alpha on the ball. omega: the perturbation. gap = alpha - omega.
     smoothness: M, the bound of the Hessian, of the descent form only. step: mu. needed: (B,) what each radius must be
     at least, infinite where gap <= 0. rate: guaranteed factor of Phi per step; asymptotic_rate: what it
-    tends to as R_k -> 0, less than ``rate`` only in the smooth and the kernel form, whose perturbation shrinks with R_k.
+    tends to as R_k -> 0, less than ``rate`` only in the smooth and the kernel form (their perturbation shrinks too).
     margin_holds: with ReLU's margin, whether no pre-activation changes its sign on the ball; True without it.
     """
 

@@ -123,6 +123,8 @@ def test_bad_arguments_are_named():
     transformer, parameters, X, _ = instance(0).parts
     with pytest.raises(ValueError, match="blocks: expected one of"):
         gram(transformer, parameters, X, ["W_X"])
+    with pytest.raises(ValueError, match="blocks: expected names of blocks, got 5"):
+        gram(transformer, parameters, X, 5)
     with pytest.raises(ValueError, match="chunk: expected an integer >= 1"):
         gram(transformer, parameters, X, chunk=0)
     with pytest.raises(ValueError, match="W_U"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from residual_gd import majorants as rule
 from residual_gd.majorants import C_2, GAMMA, softmax_constants
 from residual_gd.matrices import singular_values
 from residual_gd.network_majorants import measure, network_majorants
@@ -230,6 +231,26 @@ def test_bad_radii(radii, message):
         network_majorants(measure(*instance.parts[:3]), radii)
 
 
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda W: rule.block(2, 1.0, 0.1, 2), "index"),
+        (lambda W: rule.block(-1, 1.0, 0.1, 2), "index"),
+        (lambda W: rule.block(0, 1.0, -0.1, 2), "radius"),
+        (lambda W: rule.block(0, math.nan, 0.1, 2), "norm"),
+        (lambda W: rule.constant(-1.0, 1.0, 2), "norm"),
+        (lambda W: rule.scale(-1.0, W), "factor"),
+        (lambda W: rule.softmax(W, 0), "tokens"),
+        (lambda W: rule.softmax(W, 3, 1.5), "s_max"),
+        (lambda W: rule.activate(W, -1.0, 1.0), "l_phi"),
+        (lambda W: rule.activate(W, 1.0, math.nan), "b_phi"),
+    ],
+)
+def test_rules_refuse_what_is_no_majorant(call, name):
+    with pytest.raises(ValueError, match=f"^{name}: expected"):
+        call(rule.block(0, 1.0, 0.1, 2))
+
+
 def test_bad_input():
     instance = an_instance(6, activations=("gelu",))
     transformer, parameters, X, _ = instance.parts
@@ -238,6 +259,8 @@ def test_bad_input():
         network_majorants(start, 0.1, margin=True)
     with pytest.raises(ValueError, match="residual_norm"):
         network_majorants(start, 0.1).smoothness(-1.0)
+    with pytest.raises(ValueError, match="start: expected what measure"):
+        network_majorants(transformer, 0.1)
     with pytest.raises(ValueError, match="one run"):
         measure(transformer, stack_runs([parameters, parameters]), X)
     with pytest.raises(ValueError, match="X: expected finite values"):

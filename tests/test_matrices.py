@@ -60,6 +60,8 @@ def test_batches_and_torch_agree_with_single_matrices():
         (lambda: stable_rank(np.zeros((2, 2))), "A"),
         (lambda: sigma_min(np.array([[np.inf]])), "A"),
         (lambda: sigma_max(np.array([[1j]])), "A"),
+        (lambda: sigma_max(np.zeros((0, 3))), "A"),
+        (lambda: sigma_min(np.zeros((3, 0))), "A"),
     ],
 )
 def test_bad_input_names_the_argument(call, name):

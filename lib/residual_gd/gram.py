@@ -11,11 +11,13 @@ Order: row and column j N + p n + i of K belong to output j of token i of sample
 stacked F (N, c).
 """
 
+from collections.abc import Iterable
+
 from array_api_compat import array_namespace
 
 from .jacobian import require_one_run
 from .transformer import adjoints, check_inputs, forward_unchecked, stack, transpose
-from .validation import one_of, positive_int
+from .validation import one_of, positive_int, require
 
 CHUNK_ENTRIES = 2**23  # default bound on the entries of one array of adjoints, 64 MB in float64
 
@@ -47,6 +49,7 @@ def _check(transformer, parameters, X, blocks):
     require_one_run(transformer, parameters, X)
     if isinstance(blocks, str):
         blocks = (blocks,)
+    require(blocks is None or isinstance(blocks, Iterable), "blocks", "names of blocks", repr(blocks))
     chosen = transformer.blocks if blocks is None else tuple(blocks)
     return X, tuple(one_of(block, transformer.blocks, "blocks") for block in chosen)
 

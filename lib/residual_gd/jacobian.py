@@ -24,7 +24,7 @@ from .transformer import (
     stack_attention,
     transpose,
 )
-from .validation import finite_array, positive_float, positive_int, require
+from .validation import finite_array, generator, positive_float, positive_int, require
 
 
 def jvp(transformer, parameters, X, direction):
@@ -34,12 +34,16 @@ def jvp(transformer, parameters, X, direction):
     for block, shape in transformer.shapes.items():
         require(block in direction, "direction", "the blocks of the parameters", f"no {block}")
         finite_array(direction[block], f"direction[{block}]", (..., *shape))
+    extra = [block for block in direction if block not in transformer.shapes]
+    require(not extra, "direction", "the blocks of the parameters", "also " + ", ".join(map(str, extra)))
     return pushforward(transformer, parameters, forward_unchecked(transformer, parameters, X), direction)
 
 
 def vjp(transformer, parameters, X, r):
     """J^T r by blocks, r (..., P, n, c) in the shape of F; with r = F - Y this is the gradient of Phi."""
-    X, r = check_inputs(transformer, parameters, X, r)
+    X, _ = check_inputs(transformer, parameters, X)
+    r = finite_array(r, "r", (..., X.shape[-3], X.shape[-2], transformer.c))
+    check_inputs(transformer, parameters, X, r)
     return pullback(transformer, parameters, forward_unchecked(transformer, parameters, X), r)
 
 
@@ -80,6 +84,7 @@ def lambda_max(transformer, parameters, X, rng, *, tolerance=1e-6, max_iteration
     ``max_iterations`` do not suffice or J = 0.
     """
     X, _ = check_inputs(transformer, parameters, X)
+    generator(rng, "rng")
     positive_float(tolerance, "tolerance")
     positive_int(max_iterations, "max_iterations")
     values = forward_unchecked(transformer, parameters, X)

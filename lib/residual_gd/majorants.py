@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .validation import finite_float, positive_int, require
+
 GAMMA = 0.5
 C_2 = math.sqrt(6.0) / 9.0
 
@@ -52,13 +54,23 @@ def _total(*terms):
 
 
 def constant(norm, sample_norm, blocks) -> Majorant:
-    """A matrix that does not depend on the parameters (the inputs X)."""
+    """A matrix that does not depend on the parameters (the inputs X). ValueError for a negative norm."""
+    positive_int(blocks, "blocks")
+    norm, sample_norm = (
+        finite_float(float(norm), "norm", low=0.0),
+        finite_float(float(sample_norm), "sample_norm", low=0.0),
+    )
     return Majorant(norm, sample_norm, np.zeros(blocks), np.zeros((blocks, blocks)))
 
 
 def block(index, norm, radius, blocks) -> Majorant:
-    """The parameter W_b itself: ``norm`` is ||W_b|| at theta_0, b = ``index``."""
-    bound = norm + radius
+    """The parameter W_b itself: ``norm`` is ||W_b|| at theta_0, b = ``index``.
+
+    ValueError for a negative norm or radius, or an index outside 0, ..., blocks - 1.
+    """
+    positive_int(blocks, "blocks")
+    require(index in range(blocks), "index", f"a number from 0 to {blocks - 1}", repr(index))
+    bound = finite_float(float(norm), "norm", low=0.0) + finite_float(float(radius), "radius", low=0.0)
     return Majorant(bound, bound, np.eye(blocks)[index], np.zeros((blocks, blocks)))
 
 
@@ -69,7 +81,8 @@ def add(S, T) -> Majorant:
 
 
 def scale(factor, T) -> Majorant:
-    """A multiple of T by a number ``factor`` >= 0."""
+    """A multiple of T by a number ``factor`` >= 0 (ValueError for another)."""
+    factor = finite_float(float(factor), "factor", low=0.0)
     return Majorant(factor * T.norm, factor * T.sample_norm, factor * T.first, _total((factor, T.second)))
 
 
@@ -121,7 +134,11 @@ def softmax_constants(s_max) -> tuple[float, float]:
 
 
 def softmax(G, tokens, s_max=1.0) -> Majorant:
-    """Softmax of every row of the logits G, ``tokens`` = n columns. Source: lem-majorant-softmax."""
+    """Softmax of every row of the logits G, ``tokens`` = n columns; ``s_max`` in [0, 1] bounds the weights on the ball.
+
+    Raises ValueError for another ``tokens`` or ``s_max``. Source: lem-majorant-softmax.
+    """
+    tokens, s_max = positive_int(tokens, "tokens"), finite_float(float(s_max), "s_max", 0.0, 1.0)
     gamma, c_2 = softmax_constants(s_max)
     second = _total((c_2, np.outer(G.first, G.first)), (gamma, G.second))
     return Majorant(math.sqrt(tokens), math.sqrt(tokens), gamma * G.first, second)
@@ -130,8 +147,10 @@ def softmax(G, tokens, s_max=1.0) -> Majorant:
 def activate(E, l_phi, b_phi) -> Majorant:
     """phi(E) entry by entry. Norms are infinite (anchoring bounds them); no second order if ``b_phi`` is infinite.
 
-    Source: lem-majorant-activation.
+    ValueError for a negative constant. Source: lem-majorant-activation.
     """
+    l_phi = finite_float(float(l_phi), "l_phi", low=0.0)
+    require(b_phi >= 0, "b_phi", "a number >= 0 or infinity", repr(b_phi))
     second = _total((b_phi, np.outer(E.first, E.first)), (l_phi, E.second)) if math.isfinite(b_phi) else None
     return Majorant(math.inf, math.inf, l_phi * E.first, second)
 

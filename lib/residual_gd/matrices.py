@@ -33,9 +33,15 @@ def commutation_matrix(m, n):
     return T
 
 
-def singular_values(A):
-    """Singular values of A (..., N, d), largest first: (..., min(N, d))."""
+def _matrix(A):
     A = finite_array(A, "A", (..., "N", "d"))
+    require(0 not in A.shape[-2:], "A", "at least one row and one column", f"shape {tuple(A.shape)}")
+    return A
+
+
+def singular_values(A):
+    """Singular values of A (..., N, d), largest first: (..., min(N, d)). ValueError for a matrix without entries."""
+    A = _matrix(A)
     return array_namespace(A).linalg.svdvals(A)
 
 
@@ -49,6 +55,7 @@ def sigma_min(A):
 
     Its square is the smallest eigenvalue of A A^T.
     """
+    A = _matrix(A)
     values = singular_values(A)
     if A.shape[-2] > A.shape[-1]:
         return 0.0 * values[..., 0]
@@ -57,6 +64,7 @@ def sigma_min(A):
 
 def condition_number(A):
     """kappa(A) = sigma_max(A) / sigma_min(A) with the N-th singular value: infinite without full row rank."""
+    A = _matrix(A)
     values = singular_values(A)
     xp = array_namespace(values)
     largest, smallest = values[..., 0], sigma_min(A)

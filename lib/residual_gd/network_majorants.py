@@ -254,6 +254,7 @@ def network_majorants(start, radii, *, margin=False) -> NetworkMajorants:
 
     Raises ValueError for bad radii, or for ``margin`` with another activation.
     """
+    require(isinstance(start, Start), "start", "what measure() returns", type(start).__name__)
     rho = start.radii_array(radii)
     phi = start.transformer.activation
     require(not margin or phi.name == "relu", "margin", "the activation relu", phi.name)

@@ -19,7 +19,7 @@ class Obstruction:
     """Rows of the stack that have equal outputs for all parameters.
 
     kind: "equal tokens" (two rows of one sample) or "permuted samples". samples: their indices. pairs: (k, 2) rows of
-    the stack that are tied. floor: least possible Phi, 1/4 the squared distance of their targets (0 without targets).
+    the stack that are tied. floor: a lower bound of Phi, 1/4 the squared distance of their targets (0 without targets).
     """
 
     kind: str

@@ -3,7 +3,7 @@
 from array_api_compat import array_namespace
 
 from .transformer import Parameters, Transformer
-from .validation import finite_float, one_of, require
+from .validation import finite_float, generator, one_of, require
 
 SCHEMES = {
     "gaussian": {},
@@ -21,9 +21,11 @@ def initialize(transformer, rng, scheme="gaussian", *, sigma_Q=None, **scales) -
     scale 0 is exactly 0. Every matrix consumes its random numbers whatever its scale, so that two starts with the
     same seed differ only in the scales.
 
-    Returns NumPy float64 matrices. Raises ValueError for an unknown scheme or matrix, a negative scale.
+    Returns NumPy float64 matrices. Raises ValueError for an unknown scheme or matrix, a negative scale, an ``rng`` that
+    is no Generator.
     """
     require(isinstance(transformer, Transformer), "transformer", "a Transformer", type(transformer).__name__)
+    generator(rng, "rng")
     one_of(scheme, SCHEMES, "scheme")
     chosen = dict.fromkeys(("W_Q", "W_K", "W_V", "W_1", "W_2", "W_U"), 1.0) | SCHEMES[scheme]
     if sigma_Q is not None:
@@ -39,17 +41,28 @@ def initialize(transformer, rng, scheme="gaussian", *, sigma_Q=None, **scales) -
 
 
 def stack_runs(runs) -> Parameters:
-    """Join the parameters of several runs along a leading axis: a sequence of dicts -> one dict of (runs, ., .)."""
+    """Join the parameters of several runs along a leading axis: a sequence of dicts -> one dict of (runs, ., .).
+
+    Raises ValueError for no run, and for runs with other blocks or shapes than the first.
+    """
+    require(not isinstance(runs, dict), "runs", "a sequence of dicts", "one dict")
     runs = list(runs)
     require(len(runs) > 0, "runs", "at least one run", "none")
     for r, run in enumerate(runs):
+        require(isinstance(run, dict), f"runs[{r}]", "a dict of matrices", type(run).__name__)
         require(run.keys() == runs[0].keys(), f"runs[{r}]", "the blocks of runs[0]", ", ".join(run))
+        for block, W in run.items():
+            expected = tuple(runs[0][block].shape)
+            require(tuple(W.shape) == expected, f"runs[{r}][{block}]", f"shape {expected}", f"{tuple(W.shape)}")
     xp = array_namespace(*runs[0].values())
     return {block: xp.stack([run[block] for run in runs]) for block in runs[0]}
 
 
 def pick_run(parameters, run) -> Parameters:
-    """The parameters of one run out of a batch."""
+    """The parameters of one run out of a batch; ValueError without an axis of runs or for a run that is not there."""
+    for block, matrix in parameters.items():
+        require(matrix.ndim == 3, block, "a batch of runs", f"{matrix.ndim} axes")
+        require(-matrix.shape[0] <= run < matrix.shape[0], "run", f"one of {matrix.shape[0]} runs", repr(run))
     return {block: matrix[run, ...] for block, matrix in parameters.items()}
 
 

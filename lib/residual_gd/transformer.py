@@ -12,7 +12,7 @@ from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 
 from .activations import Activation, activation
 from .validation import finite_array, finite_float, positive_int, require
@@ -53,6 +53,7 @@ class Transformer:
                 require(given is None, name, "nothing beside beta, which sets both", repr(given))
                 given = beta
             object.__setattr__(self, name, _coefficient(1.0 if given is None else given, name))
+        _ = self.runs  # coefficients with different numbers of runs are refused at once
 
     def with_beta(self, beta=None, *, beta_attention=None, beta_ffn=None) -> "Transformer":
         """The same network with other residual coefficients; those not named become 1."""
@@ -224,6 +225,7 @@ def check_inputs(transformer, parameters, X, Y=None):
     require(not missing, "parameters", "the blocks " + ", ".join(transformer.blocks), "no " + ", ".join(missing))
     require(not extra, "parameters", "the blocks " + ", ".join(transformer.blocks), "also " + ", ".join(extra))
     for block, shape in transformer.shapes.items():
+        require(is_array_api_obj(parameters[block]), block, "an array", type(parameters[block]).__name__)
         finite_array(parameters[block], block, (..., *shape))
     X = finite_array(X, "X", (..., "P", "n", transformer.d))
     require(0 not in X.shape, "X", "at least one sample and one token", f"shape {tuple(X.shape)}")

@@ -41,6 +41,12 @@ def positive_float(value, name):
     return float(value)
 
 
+def generator(value, name):
+    """Return ``value``; ValueError unless it is a seeded numpy Generator (the only source of randomness)."""
+    require(isinstance(value, np.random.Generator), name, "a numpy random Generator", type(value).__name__)
+    return value
+
+
 def one_of(value, choices, name):
     """Return ``value``; ValueError unless it is among ``choices``."""
     require(value in tuple(choices), name, "one of " + ", ".join(map(str, choices)), repr(value))

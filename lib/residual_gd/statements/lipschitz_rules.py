@@ -220,9 +220,13 @@ def _(rng):
 
 @activated.control
 def _(rng):
+    # E = W, one number, has e_2 = 0; with b_phi = 0 the rule says that A has no mixed difference at all
     phi, step = activation("relu"), 1e-3
-    slopes = phi.derivative(np.array([step])) - phi.derivative(np.array([-step]))
-    return Control("ReLU with b_phi = 0, across a kink", abs(slopes[0]), 0.0, "jump of phi'")
+    case = _activation_case(phi, ONE, *_scalars(0.1, a=1.0, b=0.0))
+    wrong = rule.activate(rule.block(0, 0.0, 2 * step, 1), phi.l_phi, 0.0).second[0, 0] * step**2
+    left, middle, right = (case.value({"a": np.eye(1), "b": np.array([[w]])}) for w in (-step, 0.0, step))
+    measured = abs((right - 2 * middle + left).item())
+    return Control("ReLU with b_phi = 0, across a kink", measured, wrong, "second difference of A")
 
 
 # anchoring
@@ -233,7 +237,7 @@ def _(rng):
     kind="lemma",
     title="Anchoring",
     chapter="lipschitz",
-    hypotheses=("a first-order majorant of T on Ball(rho)", "Ball(rho) is convex and contains theta_0"),
+    hypotheses=("t_1 bounds differences of T on Ball(rho) (on a convex set a bound of DT does)",),
     sharp=True,
 )
 def anchoring(draw):
@@ -260,10 +264,6 @@ def _(rng):
     def steep(w):
         return np.clip(w, 0.0, 1.0)
 
-    # the set w <= 0 or w >= 1, start at w = -1: the derivative is 0 on all of it
-    return Control(
-        "a set of two pieces, T constant on each",
-        abs(steep(2.0)),
-        abs(steep(-1.0)) + 0.0,
-        "norm of T",
-    )
+    # the set w <= 0 or w >= 1, start at w = -1: the derivative is 0 on all of it, and t_1 = 0 bounds no difference
+    dropped = "t_1 bounds the derivative only, on a set of two pieces"
+    return Control(dropped, abs(steep(2.0)), abs(steep(-1.0)), "norm of T")

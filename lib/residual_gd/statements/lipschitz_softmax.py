@@ -68,7 +68,7 @@ def _second_derivative_bounds(g, u, v):
     kind="lemma",
     title="Second derivative of the softmax",
     chapter="lipschitz",
-    hypotheses=("n >= 2 weights that sum to one",),
+    hypotheses=("n >= 2 weights that sum to one", "s = softmax(g) of the logits themselves: temperature 1"),
     sharp=True,
 )
 def softmax_second_derivative_bound(draw):

@@ -100,15 +100,20 @@ def obstructions(draw):
     return list(_floors(at, order, at.parameters))
 
 
+def _attained(bound):
+    """An inequality, and the claim that it is an equality here: each part of a statement must reach its own bound."""
+    return bound, equal(bound.measured, bound.bound, f"{bound.what}: attained")
+
+
 @obstructions.ascent
 def _(rng):
     # with rank H = n for the two samples together, least squares in the head brings the loss down to its floor
     at = _mild(Draw(rng), P=2, n=3, d=8)
     at.X[0] = at.X[1][::-1]
-    yield list(_floors(at, np.arange(3)[::-1], head_solved(at)))[1]
+    yield from _attained(list(_floors(at, np.arange(3)[::-1], head_solved(at)))[1])
     at.X[0, 1] = at.X[0, 0]
     at.X[1] = rng.standard_normal((3, 8))
-    yield list(_floors(at, np.arange(3)[::-1], head_solved(at)))[3]
+    yield from _attained(list(_floors(at, np.arange(3)[::-1], head_solved(at)))[3])
 
 
 @obstructions.control
@@ -198,12 +203,13 @@ def _(rng):
     _, vectors = np.linalg.eigh(gram(transformer, parameters, X))
     F = forward(transformer, parameters, X).F
     at.Y[:] = F - vectors[:, 0].reshape(transformer.c, *F.shape[:2]).transpose(1, 2, 0)
-    yield list(_pl(at))[1]
+    yield from _attained(list(_pl(at))[1])
     # more outputs than parameters: nothing else is lost
     d = int(rng.integers(2, 4))
     at = network(Draw(rng), P=16, n=3, d=d, d_k=int(rng.integers(1, 3)), m=3, c=2, activation="gelu", beta=1.0)
     parameters = initialize(at.transformer, rng)
-    yield at_most(rank(jacobian(at.transformer, parameters, at.X)), largest_rank(at.transformer), "rank of J")
+    found = rank(jacobian(at.transformer, parameters, at.X))
+    yield from _attained(at_most(found, largest_rank(at.transformer), "rank of J"))
 
 
 @kernel_rank.control

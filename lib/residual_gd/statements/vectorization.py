@@ -11,7 +11,7 @@ from ..matrices import commutation_matrix, vec
 from ..parameters import as_torch, initialize
 from ..transformer import Transformer, forward, forward_unchecked, gradient, half_square, loss, stack, stack_attention
 from .base import Control, equal, statement
-from .instances import Instance, network
+from .instances import SMOOTH, Instance, network
 
 
 @statement(
@@ -36,6 +36,7 @@ def vec_kronecker(draw):
         same(np.kron(A, B) @ np.kron(C, D), np.kron(A @ C, B @ D), "mixed product", A, B, C, D),
         same(T(n, p) @ vec(X), vec(X.T), "T vec(X) = vec(X^T)", X),
         same(T(p, n) @ T(n, p), np.eye(n * p), "T undoes T", np.eye(n * p)),
+        same(T(n, p).T, T(p, n), "T^T", np.eye(n * p)),
         same(T(m, p) @ np.kron(B, A), np.kron(A, B) @ T(n, q), "T exchanges the factors", A, B),
     )
 
@@ -106,7 +107,7 @@ def _blockwise(found, exact, what, tolerance):
     hypotheses=("phi differentiable at every entry of E",),
 )
 def blocks_of_jacobian(draw):
-    transformer, parameters, X, _ = network(draw, deep=True).parts
+    transformer, parameters, X, _ = network(draw, deep=True, activations=(*SMOOTH, "relu")).parts
     blocks = jacobian_blocks(transformer, parameters, X)
     found = _blockwise(blocks, autograd_blocks(transformer, parameters, X), "autograd", 1e-9)
     if transformer.layers == transformer.heads == 1:
@@ -149,7 +150,7 @@ def _(rng):
 def gradient_blocks(draw):
     import torch
 
-    transformer, parameters, X, Y = network(draw, deep=True).parts
+    transformer, parameters, X, Y = network(draw, deep=True, activations=(*SMOOTH, "relu")).parts
     found = gradient(transformer, parameters, X, Y)
     r = vec(stack(forward(transformer, parameters, X).F - Y))
     shapes = transformer.shapes

@@ -88,7 +88,8 @@ def one_step_collapse(beta, x=1.0, strength=1.0):
     """
     beta, x, strength = positive_float(beta, "beta"), positive_float(x, "x"), positive_float(strength, "strength")
     transformer = Transformer(d=1, d_k=1, m=1, c=1, beta_attention=beta, beta_ffn=1.0)
+    logit = positive_float(strength * x * x, "strength * x^2")
     root = np.array([[math.sqrt(strength)]])
     parameters = dict.fromkeys(transformer.blocks, np.ones((1, 1))) | {"W_Q": root, "W_K": root}
-    parameters |= {"W_V": np.array([[-beta / math.tanh(strength * x * x)]]), "W_2": np.zeros((1, 1))}
+    parameters |= {"W_V": np.array([[-beta / math.tanh(logit)]]), "W_2": np.zeros((1, 1))}
     return transformer, parameters, np.array([[[x], [-x]]])

@@ -10,7 +10,7 @@ import numpy as np
 
 from .matrices import sigma_max, sigma_min, singular_values
 from .network_majorants import measure
-from .validation import finite_array, finite_float, one_of, require
+from .validation import finite_array, finite_float, one_of, positive_float, require
 
 TERMS = ("W_U", "W_2", "W_1")
 
@@ -125,7 +125,7 @@ class ProjectedPL:
 
         Below 1 exactly for 0 < step < 2 / ||H||^2; ValueError unless step > 0.
         """
-        step = finite_float(step, "step", low=0.0)
+        step = positive_float(step, "step")
         return max(abs(1.0 - step * self.constant), abs(1.0 - step * self.largest)) ** 2
 
 

@@ -46,7 +46,7 @@ lint: $(VENV)/.installed
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 
-# Two processes at a time, one thread each: faster than one process with two, and a second order of summation.
+# One thread a process, as in the build; several processes at a time.
 test: export OMP_NUM_THREADS := 1
 test: lint ## lint, unit tests, and every chapter's outputs compared with a fresh run (nbval)
 	@echo "== Tests of the library and of the tools"

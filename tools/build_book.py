@@ -87,7 +87,8 @@ def build(folder: Path = ROOT) -> Path:
     # From nothing: an incremental build would keep the pages of notebooks whose text did not change.
     for old in (html, output / ".doctrees", output / ".jupyter_cache"):
         shutil.rmtree(old, ignore_errors=True)
-    environment = {**os.environ, "RESIDUAL_GD_PROGRESS": "0", "PYTHONUNBUFFERED": "1"}
+    # One thread: the book's matrices are small, and threads that wait for each other cost more than they save.
+    environment = {"OMP_NUM_THREADS": "1", **os.environ, "RESIDUAL_GD_PROGRESS": "0", "PYTHONUNBUFFERED": "1"}
     # Kernels start with this environment's Python, wherever the shell's path leads.
     environment["PATH"] = str(Path(sys.executable).parent) + os.pathsep + environment.get("PATH", "")
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", ".", "--all", "-W", "-n", "--keep-going"]

@@ -191,6 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("notebooks", nargs="*", type=Path)
     options = parser.parse_args(arguments)
     os.environ["RESIDUAL_GD_PROGRESS"] = "0"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in the build
     # Kernels start with this environment's Python, wherever the shell's path leads.
     os.environ["PATH"] = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
     paths = options.notebooks or chapters()

@@ -48,13 +48,14 @@ class Experiment:
     name: of the record. configuration: everything that the curves depend on (JSON), with at least "seeds", "dtype"
     and "device". data: files that are read, by the name that the manifest gives them. pieces: independent pieces of
     work by name; a piece is a function of a ``Checkpoint`` that returns its curves (JSON: numbers, lists, dicts). It
-    starts from ``checkpoint.load()`` where that is not None.
+    starts from ``checkpoint.load()`` where that is not None. packages: further ones whose versions the manifest gives.
     """
 
     name: str
     configuration: Mapping[str, Any]
     pieces: Mapping[str, Callable[[Checkpoint], dict]]
     data: Mapping[str, Path] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()
 
 
 def run(experiment, *, folder=RESULTS, jobs=1, command="", digits=5) -> Path:
@@ -87,7 +88,7 @@ def run(experiment, *, folder=RESULTS, jobs=1, command="", digits=5) -> Path:
         "command": command or f"python -m residual_gd.experiments.run {experiment.name}",
         "commit": commit(),
         "configuration": dict(experiment.configuration),
-        "versions": versions(),
+        "versions": versions((*PACKAGES, *experiment.packages)),
         "device": f"{experiment.configuration['device']} ({platform.machine()})",
         "dtype": experiment.configuration["dtype"],
         "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
@@ -175,9 +176,9 @@ def sums(files) -> dict[str, str]:
     return found
 
 
-def versions() -> dict[str, str]:
+def versions(packages=PACKAGES) -> dict[str, str]:
     """Versions of Python and of the packages that the numbers depend on."""
-    return {"python": platform.python_version()} | {package: metadata.version(package) for package in PACKAGES}
+    return {"python": platform.python_version()} | {package: metadata.version(package) for package in packages}
 
 
 def commit() -> str:

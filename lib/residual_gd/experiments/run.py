@@ -7,10 +7,12 @@ from pathlib import Path
 
 import joblib
 
-from . import weather_records
+from . import sentiment_records, weather_records
 from .records import RESULTS, command_line, run
 
-EXPERIMENTS = dict.fromkeys(weather_records.NAMES, weather_records.experiment)  # name -> function of the name
+# name -> function of the name
+EXPERIMENTS = dict.fromkeys(weather_records.NAMES, weather_records.experiment)
+EXPERIMENTS |= dict.fromkeys(sentiment_records.NAMES, sentiment_records.experiment)
 
 
 def main(arguments=None) -> int:
@@ -20,6 +22,7 @@ def main(arguments=None) -> int:
     parser.add_argument("--folder", type=Path, default=RESULTS, help="of the records (default: results/)")
     parser.add_argument("--jobs", type=int, default=1, help="pieces of an experiment at the same time")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a dask.distributed cluster that does the work")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for the sentiment runs")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EXPERIMENTS]
     if unknown:
@@ -29,7 +32,8 @@ def main(arguments=None) -> int:
     with _backend(options.dask):
         for name in names:
             print(f"== {name}", flush=True)
-            path = run(EXPERIMENTS[name](name), folder=options.folder, jobs=options.jobs, command=command)
+            where = {"device": options.device} if name in sentiment_records.NAMES else {}
+            path = run(EXPERIMENTS[name](name, **where), folder=options.folder, jobs=options.jobs, command=command)
             print(f"   {path} ({path.stat().st_size / 1000:.0f} kB)", flush=True)
     return 0
 

@@ -199,9 +199,7 @@ def _local_folder():
 def _download(cache):
     """The folder with the two files, unpacked from GLUE's archive where they are not there yet."""
     if not all((cache / name).is_file() for name in SST2_MD5):
-        advice = (
-            "set RESIDUAL_GD_DATA to a folder that has train.tsv and dev.tsv under sst2/, or take the embedded ones"
-        )
+        advice = "set RESIDUAL_GD_DATA to a folder that has its files under sst2/, or take the embedded sentences"
         archive = fetch(SST2_URL, f"md5:{SST2_ZIP_MD5}", cache, "SST-2.zip", advice=advice)
         try:
             with zipfile.ZipFile(archive) as opened:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from residual_gd.certificates import ALL_FORMS, certify
+from residual_gd.certificates import ALL_FORMS, certify, largest_certified_residual
 from residual_gd.certified_runs import run_certified
 from residual_gd.gallery import example
 from residual_gd.network_majorants import measure
@@ -61,3 +61,14 @@ def test_the_checks_of_the_rate_theorems_are_not_empty(id):
     outcomes = [comparisons(find(id).instance(draw)) for _ in range(12)]
     compared = [c for o in outcomes for c in o if c.what == "certified / observed log-rate" and c.ratio > 0]
     assert len(compared) >= 8, f"only {len(compared)} of 12 instances compare a run with its envelope"
+
+
+@pytest.mark.parametrize("seed", [0, 11, 24])
+def test_the_largest_targets_are_certified_where_rounding_of_the_outputs_decides(seed):
+    rng = np.random.default_rng(seed)
+    tf = Transformer(d=2, d_k=1, m=4, c=1, activation="tanh")
+    scales = {"W_V": 10 ** rng.uniform(4, 6), "W_U": 10 ** rng.uniform(0, 4)}
+    theta = initialize(tf, rng, W_Q=3, W_K=3, W_1=3, W_2=3, **scales)
+    X, Y = rng.standard_normal((1, 2, 2)), rng.standard_normal((1, 2, 1))
+    largest = largest_certified_residual(tf, theta, X, Y, form="kernel")
+    assert largest.scale == 0 or certify(tf, theta, X, largest.targets, form="kernel").holds

@@ -135,6 +135,8 @@ def largest_certified_residual(
 ) -> LargestResidual:
     """The largest s for which the targets F_0 + s (Y - F_0) are certified, by bisection, at most ``rtol`` too small.
 
+    Where ||R_0|| is near the rounding of F_0 it may be twice that, and 0 where no such targets exist in float64.
+
     Other arguments as in ``certify``. ValueError for bad input, and if F_0 = Y.
     """
     rtol = finite_float(rtol, "rtol", low=1e-12, high=1.0)
@@ -151,6 +153,11 @@ def largest_certified_residual(
     while low > 0.0 and high > (1.0 + rtol) * low:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if case.certified(middle * norm) else (low, middle)
+    # in float64 the targets F_0 + s (Y - F_0) are off by a rounding of F_0, which can be more than the last digits of s
+    for shorter in (low, low / (1.0 + rtol), 0.0):
+        low = shorter
+        if case.certified(float(np.linalg.norm(case.F + low * (case.Y - case.F) - case.F))):
+            break
     relative = low * norm / case.target_norm if case.target_norm > 0 else math.inf
     return LargestResidual(low, low * norm, relative, case.F + low * (case.Y - case.F))
 

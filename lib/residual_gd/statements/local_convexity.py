@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..gram import block_grams, gram
+from ..jacobian import jvp
 from ..parameters import initialize
 from ..pl_inequality import block_constants, projected_pl
 from ..transformer import Transformer, forward, gradient, loss, stack
@@ -20,16 +21,55 @@ def least_eigenvalue(K):
     kind="proposition",
     title="The loss is not strongly convex where it is zero",
     chapter="local-convexity",
-    hypotheses=("R = 0 at the point", "more parameters than outputs: D > N c"),
+    hypotheses=(
+        "1: R = 0, phi twice continuously differentiable, more parameters than outputs: D > N c",
+        "2: R = 0 and (W_Q, W_K) != (0, 0), any phi",
+        "3: phi differentiable, W_Q or W_K of rank d_k",
+    ),
 )
 def not_strongly_convex(draw):
-    at = network(draw, largest=4, n=draw.integer(1, 2), P=draw.integer(1, 2), d=draw.integer(2, 4))
-    tf, parameters, X = at.transformer, at.parameters, at.X
-    solution = Instance(tf, parameters, X, forward(tf, parameters, X).F)
+    at = network(draw, largest=4, n=draw.integer(2, 3), P=draw.integer(1, 2), d=draw.integer(2, 4), d_k=2)
+    solution = Instance(*at.parts[:3], forward(*at.parts[:3]).F)
     direction, scale = flat_direction(solution, draw.rng)
     # Phi along the direction has no quadratic part: its second difference is of fourth order in the step
-    curvature = second_difference(solution, direction, 1e-4)
-    return at_most(abs(curvature), 0.0, "curvature along a direction of ker J", atol=1e-4 * scale)
+    curvature = abs(second_difference(solution, direction, 1e-4)) / scale
+    moved, B = gauge_moves(draw)
+    return (
+        at_most(curvature, 1e-4, "1: curvature along a direction of ker J / ||J||^2"),
+        at_most(_change(solution, moved), 1e-9, "2: change of F by (W_Q T, W_K T^-T)"),
+        at_most(_drift(solution, B), 1e-9, "3: derivative of F along (W_Q B, -W_K B^T)"),
+        at_least(_independence(at), 1e-9, "3: the d_k^2 directions are independent"),
+    )
+
+
+def gauge_moves(draw):
+    """An invertible T (2, 2) away from the identity, and a direction B (2, 2)."""
+    left, right = (np.linalg.qr(draw.normal(2, 2))[0] for _ in range(2))
+    return left @ np.diag([draw.scale(0.3, 3.0), draw.scale(0.3, 3.0)]) @ right, draw.normal(2, 2)
+
+
+def _change(at, T):
+    """||F(W_Q T, W_K T^-T) - F(W_Q, W_K)|| over ||F||."""
+    gauge = {"W_Q": at.parameters["W_Q"] @ T, "W_K": at.parameters["W_K"] @ np.linalg.inv(T).T}
+    F = forward(at.transformer, at.parameters | gauge, at.X).F
+    return float(np.linalg.norm(F - at.Y) / max(np.linalg.norm(at.Y), 1e-300))
+
+
+def _drift(at, B):
+    """||J V|| over the sum of what the two halves W_Q B and -W_K B^T of V do alone; 1e-12 ||F|| counts as rounding."""
+    rest = {b: np.zeros_like(W) for b, W in at.parameters.items()}
+    halves = ({"W_Q": at.parameters["W_Q"] @ B}, {"W_K": -at.parameters["W_K"] @ B.T})
+    moves = [jvp(at.transformer, at.parameters, at.X, rest | half) for half in halves]
+    size = sum(float(np.linalg.norm(move)) for move in moves)
+    return float(np.linalg.norm(moves[0] + moves[1])) / (size + 1e-3 * float(np.linalg.norm(at.Y)) + 1e-300)
+
+
+def _independence(at):
+    """Least over largest singular value of B -> (W_Q B, -W_K B^T)."""
+    W_Q, W_K = at.parameters["W_Q"], at.parameters["W_K"]
+    columns = [np.concatenate([(W_Q @ B).ravel(), -(W_K @ B.T).ravel()]) for B in np.eye(4).reshape(4, 2, 2)]
+    values = np.linalg.svd(np.array(columns), compute_uv=False)
+    return float(values[-1] / values[0])
 
 
 def flat_direction(at, rng):

@@ -116,7 +116,7 @@ def on_sphere(at, rho, rng):
 
 @pl_on_ball.ascent
 def _(rng):
-    # only W_U and W_2 have radii: climb over their direction until the features lose as much as they can
+    # only W_2 has a radius: climb over its direction until the features lose as much as they can
     at = network(
         Draw(rng), P=1, n=2, d=2, d_k=1, m=3, c=1, beta=1.0, activations=("gelu",), scales={"W_U": 0.0, "W_2": 0.1}
     )
@@ -135,22 +135,18 @@ def _(rng):
 
 @pl_on_ball.control
 def _(rng):
-    # outside the ball: the same alpha, at a point twice as far as W_U's term allows
-    n = 2
-    at = network(
-        Draw(rng), P=1, n=n, d=n, d_k=1, m=2, c=1, beta=1.0, activations=("tanh",), scales={"W_U": 0.0, "W_2": 0.1}
-    )
+    # with W_2 = 0 the features are Z, and one matrix, W_V, can make its rows dependent
+    fixed = {"P": 1, "n": 3, "d": 4, "d_k": 1, "m": 2, "c": 1, "beta": 1.0, "activations": ("tanh",)}
+    at = network(Draw(rng), scales={"W_U": 0.0, "W_2": 0.0}, **fixed)
     start = measure(*at.parts[:3])
     rho = np.array([0.0, 0.0, 0.05, 0.0, 0.0, 0.0]) * start.sigma_min_H
     alpha = alpha_on_ball(start, network_majorants(start, rho))
-    # W_V = -inverse of the attention's mixing would need more; move W_V far enough to make Z singular
+    # the shortest move with u^T Z = 0 for the weakest direction u of Z: u^T S X (W_V - W_V^0) = -u^T Z_0
     values = forward(*at.parts[:3])
-    S, X = values.S[0], at.X[0]
-    centre = X.T @ np.linalg.inv(X @ X.T)
-    # S X W_V + X has the zero row combination u^T if W_V = -X^+ (u-part): take u the uniform direction of S's rows
-    u = np.linalg.solve(S.T, np.ones(n) / n)
-    W_V = at.parameters["W_V"] - centre @ np.outer(np.ones(n), u @ values.Z[0]) / (u @ S @ np.ones(n))
-    K = gram(at.transformer, at.parameters | {"W_V": W_V, "W_2": np.zeros_like(at.parameters["W_2"])}, at.X)
+    u = np.linalg.svd(values.Z[0])[0][:, -1]
+    mixed = u @ values.S[0] @ at.X[0]
+    W_V = at.parameters["W_V"] - np.outer(mixed, u @ values.Z[0]) / (mixed @ mixed)
+    K = gram(at.transformer, at.parameters | {"W_V": W_V}, at.X)
     distance = np.linalg.norm(W_V - at.parameters["W_V"])
     return Control(
         f"theta outside the ball (W_V moved by {distance:.2g}, its radius {rho[2]:.2g})",

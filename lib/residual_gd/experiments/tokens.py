@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ..validation import positive_int, require
 from .gpt_weights import FILES, published_file
@@ -78,4 +78,5 @@ def encode(tokenizer, sentences: Sentences, context=64) -> Encoded:
 def _byte_level(model):
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

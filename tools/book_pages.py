@@ -4,6 +4,7 @@
   network.
 - The library's version stands in the footer of every page.
 - A reference to a chapter's number says "Chapter 3"; to a section's, "Section 3.1".
+- The explorers' module is copied from the library, and a page that holds an explorer loads it.
 - Live code is off: its extension, which Jupyter Book always loads, would put a script into every page that names an
   address outside and fails.
 - Proofs are plain text, not boxes; ids are unique, and roles and headers are such that assistive tools read them.
@@ -18,6 +19,8 @@ from pathlib import Path
 from shutil import copy2
 
 from docutils import nodes
+
+from residual_gd import explorer
 
 # The part of MathJax that `tex-mml-chtml.js` can ask for: 3 of 24 MB.
 MATHJAX_PARTS = ("tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions", "a11y", "ui")
@@ -41,6 +44,19 @@ def copy_mathjax(target: Path) -> None:
             copy = target / file.relative_to(source)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy2(file, copy)
+
+
+def copy_explorer(target: Path) -> None:
+    """Copy the explorers' module and style into the folder `target`."""
+    target.mkdir(parents=True, exist_ok=True)
+    for name in ("explorer.js", "explorer.css"):
+        copy2(Path(explorer.__file__).parent / name, target / name)
+
+
+def _load_explorers(app, pagename, templatename, context, doctree) -> None:
+    if '<div class="explorer-data">' in context.get("body", ""):
+        app.add_css_file("explorer/explorer.css")
+        app.add_js_file("explorer-loader.js", type="module")
 
 
 def _configure(app, config) -> None:
@@ -84,6 +100,7 @@ def _finish(app, exception) -> None:
         for path in Path(app.outdir).rglob("*.html"):
             path.write_text(tidy(path.read_text(encoding="utf-8")), encoding="utf-8")
         copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
+        copy_explorer(Path(app.outdir) / "_static" / "explorer")
 
 
 def _without_live_code(app) -> None:
@@ -97,6 +114,7 @@ def _without_live_code(app) -> None:
 def setup(app):
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _name_chapters)
+    app.connect("html-page-context", _load_explorers)
     app.connect("build-finished", _finish)
     _without_live_code(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,12 +15,13 @@ from residual_gd.explorer.live import widget
 from residual_gd.explorer.rate import certified_loss
 from residual_gd.explorer.runs import FOUR, beta_sweeps, four_residuals
 from residual_gd.explorer.softmax import three_weights
-from residual_gd.explorer.spectrum import attention_output, depth
+from residual_gd.explorer.spectrum import attention_output, merging_tokens
 from residual_gd.jacobian import softmax_jacobian
 from residual_gd.majorants import softmax_constants
 from residual_gd.matrices import sigma_max, singular_values
 from residual_gd.parameters import initialize, stack_runs
-from residual_gd.transformer import Transformer, softmax
+from residual_gd.samples import softmax
+from residual_gd.transformer import Transformer
 
 
 def powers(strength, n):
@@ -209,7 +210,7 @@ def test_attention_output_shows_singular_values():
         assert frame["read"][2] == number(np.linalg.norm(S - 1 / 3))
 
 
-def test_depth_shows_the_spread():
+def test_merging_tokens_shows_the_spread():
     X = 0.15 * np.random.default_rng(2).standard_normal((1, 6, 8))
 
     def spreads(strength, beta):
@@ -217,7 +218,7 @@ def test_depth_shows_the_spread():
         theta = pure_attention(net, np.random.default_rng(2), **dict.fromkeys(("W_Q", "W_K", "W_V"), strength))
         return token_spread(net, theta, X)[:, 0]
 
-    explorer = depth(spreads, betas=(0.5, 1.0), strengths=(0.5, 1.0), layers=3)
+    explorer = merging_tokens(spreads, betas=(0.5, 1.0), strengths=(0.5, 1.0), layers=3)
     with_skip, without = spreads(1.0, 0.5), spreads(1.0, 0.0)
     frame = frame_of(explorer, 1.0, 0.5)
     assert frame["y"][0] == stored(with_skip / with_skip[0])

@@ -43,7 +43,7 @@ def attention_output(tokens, attention, singular_values, *, strengths, betas, le
     )
 
 
-def depth(spreads, *, betas, strengths, layers):
+def merging_tokens(spreads, *, betas, strengths, layers):
     """Explorer of how the tokens of a sample merge: ||C T_l||_F / ||C T_0||_F over the layers.
 
     spreads: (strength of the weights, beta) -> spread of the tokens (layers + 1,), with the attention skip's beta.

@@ -8,7 +8,8 @@ from residual_gd.descent import DivergenceError, descend, feature_step, gram_ste
 from residual_gd.jacobian import lambda_max
 from residual_gd.matrices import sigma_max, sigma_min
 from residual_gd.parameters import as_torch, initialize, pick_run, stack_runs
-from residual_gd.transformer import forward, gradient, loss, stack
+from residual_gd.samples import stack
+from residual_gd.transformer import forward, gradient, loss
 
 
 def test_one_step_is_the_definition():

@@ -10,7 +10,7 @@ LIBRARY = Path(residual_gd.__file__).parent
 # From the ground to the roof. The theory, the experiments, and what stands on both.
 FLOORS = (
     ("validation", "data", "figures.style"),
-    ("matrices", "activations", "notation", "majorants", "explorer"),
+    ("matrices", "activations", "samples", "notation", "majorants", "explorer"),
     ("transformer",),
     ("parameters", "jacobian", "network_majorants", "rank", "obstructions", "beyond"),
     ("depth", "gram", "descent", "pl_inequality"),

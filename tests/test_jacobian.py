@@ -10,10 +10,11 @@ from residual_gd.gram import block_grams, gram
 from residual_gd.jacobian import features_jacobian, jacobian, jacobian_blocks, jvp, softmax_jacobian
 from residual_gd.matrices import vec
 from residual_gd.parameters import as_torch, initialize, stack_runs
+from residual_gd.samples import softmax, stack, unstack
 from residual_gd.statements.base import Draw
 from residual_gd.statements.instances import network
 from residual_gd.statements.vectorization import autograd_blocks
-from residual_gd.transformer import Transformer, forward_unchecked, softmax, stack, unstack
+from residual_gd.transformer import Transformer, forward_unchecked
 
 
 def instance(seed):

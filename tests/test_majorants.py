@@ -11,10 +11,11 @@ from residual_gd.majorants import C_2, GAMMA, softmax_constants
 from residual_gd.matrices import singular_values
 from residual_gd.network_majorants import measure, network_majorants
 from residual_gd.parameters import as_torch, initialize, stack_runs
+from residual_gd.samples import stack
 from residual_gd.statements import Draw
 from residual_gd.statements.balls import FIRST, NORM, SECOND, Case
 from residual_gd.statements.instances import SMOOTH, network
-from residual_gd.transformer import Transformer, forward, forward_unchecked, stack
+from residual_gd.transformer import Transformer, forward, forward_unchecked
 
 
 def an_instance(seed, **options):

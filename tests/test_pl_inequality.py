@@ -8,7 +8,8 @@ from residual_gd.activations import activation
 from residual_gd.gram import block_grams
 from residual_gd.network_majorants import measure, network_majorants
 from residual_gd.pl_inequality import alpha_on_ball, block_constants, features_lower_bound, projected_pl
-from residual_gd.transformer import forward, stack
+from residual_gd.samples import stack
+from residual_gd.transformer import forward
 
 
 def smallest(K):

@@ -34,7 +34,8 @@ from residual_gd.rank import (
     uniform_loss_floor,
     value_operator,
 )
-from residual_gd.transformer import Transformer, forward, loss, softmax
+from residual_gd.samples import softmax
+from residual_gd.transformer import Transformer, forward, loss
 
 
 @pytest.fixture

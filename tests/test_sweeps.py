@@ -17,7 +17,8 @@ from residual_gd.jacobian import jacobian, lambda_max
 from residual_gd.matrices import condition_number
 from residual_gd.parameters import pick_run
 from residual_gd.rank import uniform_loss_floor
-from residual_gd.transformer import forward, loss, stack
+from residual_gd.samples import stack
+from residual_gd.transformer import forward, loss
 
 SMALL = {"d_k": 3, "m": 7, "steps": 20, "trace_every": 10, "seeds": 2}
 

@@ -9,17 +9,8 @@ from networks import ACTIVATIONS, distance, instance
 
 from residual_gd.jacobian import jvp, lambda_max, vjp
 from residual_gd.parameters import as_torch, initialize, pick_run, stack_runs
-from residual_gd.transformer import (
-    Transformer,
-    forward,
-    forward_unchecked,
-    gradient,
-    half_square,
-    loss,
-    stack,
-    stack_attention,
-    unstack,
-)
+from residual_gd.samples import half_square, stack, stack_attention, unstack
+from residual_gd.transformer import Transformer, forward, forward_unchecked, gradient, loss
 
 GRID = pytest.mark.parametrize(
     "options",

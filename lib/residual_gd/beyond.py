@@ -7,7 +7,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .matrices import sigma_max, sigma_min
-from .transformer import check_inputs, forward_unchecked, softmax, stack
+from .samples import softmax, stack
+from .transformer import check_inputs, forward_unchecked
 from .validation import finite_array, positive_float, require
 
 

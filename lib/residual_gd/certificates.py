@@ -20,7 +20,8 @@ from .jacobian import require_one_run
 from .network_majorants import Start, measure
 from .obstructions import obstructions
 from .rate_forms import EPS, FORMS, Bounds, Problem, less_rounding, smallest_radii
-from .transformer import Transformer, check_inputs, forward_unchecked, stack
+from .samples import stack
+from .transformer import Transformer, check_inputs, forward_unchecked
 from .validation import finite_array, finite_float, one_of, require
 
 ALL_FORMS = (*FORMS, *CLOSED_FORMS)

@@ -12,7 +12,8 @@ from array_api_compat import array_namespace
 from .matrices import sigma_max
 from .parameters import initialize
 from .rank import spread, token_lipschitz
-from .transformer import Transformer, check_inputs, forward_unchecked, transpose
+from .samples import transpose
+from .transformer import Transformer, check_inputs, forward_unchecked
 from .validation import finite_array, finite_float, positive_float, positive_int, require
 
 

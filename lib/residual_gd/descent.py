@@ -14,7 +14,8 @@ from tqdm import tqdm
 
 from .jacobian import lambda_max
 from .matrices import sigma_max
-from .transformer import check_inputs, forward_unchecked, half_square, pullback, stack
+from .samples import half_square, stack
+from .transformer import check_inputs, forward_unchecked, pullback
 from .validation import finite_array, one_of, positive_float, positive_int, require
 
 

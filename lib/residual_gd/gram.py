@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from array_api_compat import array_namespace
 
 from .jacobian import require_one_run
-from .transformer import adjoints, check_inputs, forward_unchecked, stack, transpose
+from .samples import stack, transpose
+from .transformer import adjoints, check_inputs, forward_unchecked
 from .validation import one_of, positive_int, require
 
 CHUNK_ENTRIES = 2**23  # default bound on the entries of one array of adjoints, 64 MB in float64

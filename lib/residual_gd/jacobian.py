@@ -12,18 +12,8 @@ from array_api_compat import array_namespace
 from scipy.linalg import block_diag
 
 from .matrices import commutation_matrix, vec
-from .transformer import (
-    check_inputs,
-    coefficient,
-    forward_unchecked,
-    half_square,
-    multiply,
-    pullback,
-    softmax_pullback,
-    stack,
-    stack_attention,
-    transpose,
-)
+from .samples import coefficient, half_square, multiply, softmax_pullback, stack, stack_attention, transpose
+from .transformer import check_inputs, forward_unchecked, pullback
 from .validation import finite_array, generator, positive_float, positive_int, require
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from . import majorants as rule
 from .majorants import Majorant
 from .matrices import sigma_min
-from .transformer import Transformer, check_inputs, forward_unchecked, stack
+from .samples import stack
+from .transformer import Transformer, check_inputs, forward_unchecked
 from .validation import finite_array, finite_float, require
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .transformer import stack
+from .samples import stack
 from .validation import finite_array
 
 

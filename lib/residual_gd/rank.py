@@ -11,7 +11,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .matrices import sigma_max, sigma_min, singular_values
-from .transformer import check_inputs, forward_unchecked, half_square
+from .samples import half_square
+from .transformer import check_inputs, forward_unchecked
 from .validation import finite_array, finite_float, positive_float, positive_int, require
 
 STOCHASTIC_TOLERANCE = 1e-8

@@ -7,7 +7,8 @@ from scipy.stats import spearmanr
 
 from ..gram import gram
 from ..matrices import condition_number, singular_values
-from ..transformer import forward, stack
+from ..samples import stack
+from ..transformer import forward
 from ..validation import finite_array
 from .sweeps import BETAS, show, starts
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..majorants import Majorant
-from ..transformer import stack
+from ..samples import stack
 from .base import at_most
 from .instances import climb
 

@@ -6,7 +6,8 @@ from ..beyond import depth_conditioning
 from ..certificates import certify
 from ..descent import descend
 from ..parameters import initialize
-from ..transformer import Transformer, forward_unchecked, stack
+from ..samples import stack
+from ..transformer import Transformer, forward_unchecked
 from .base import Control, at_least, at_most, statement
 from .certified import certified, compare, nothing, start, tau_for
 from .instances import SMOOTH, climb, network

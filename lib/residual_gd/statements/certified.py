@@ -7,7 +7,8 @@ import numpy as np
 
 from ..certificates import Certificate, certify, largest_certified_residual
 from ..network_majorants import measure
-from ..transformer import forward, forward_unchecked, half_square, pullback, stack
+from ..samples import half_square, stack
+from ..transformer import forward, forward_unchecked, pullback
 from .base import at_most
 from .instances import SMOOTH, Instance, network
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import majorants as rule
 from ..activations import ACTIVATIONS, activation
-from ..transformer import multiply, softmax, transpose
+from ..samples import multiply, softmax, transpose
 from .balls import FIRST, NORM, Case
 from .base import Control, statement
 

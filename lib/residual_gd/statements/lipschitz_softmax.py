@@ -7,7 +7,7 @@ import numpy as np
 from ..activations import ACTIVATIONS, activation
 from ..jacobian import softmax_jacobian
 from ..majorants import C_2, softmax_constants
-from ..transformer import softmax
+from ..samples import softmax
 from .base import Control, at_most, equal, statement
 from .instances import climb
 

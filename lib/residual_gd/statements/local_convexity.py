@@ -6,7 +6,8 @@ from ..gram import block_grams, gram
 from ..jacobian import jvp
 from ..parameters import initialize
 from ..pl_inequality import block_constants, projected_pl
-from ..transformer import Transformer, forward, gradient, loss, stack
+from ..samples import stack
+from ..transformer import Transformer, forward, gradient, loss
 from .base import Control, Draw, at_least, at_most, statement
 from .instances import SMOOTH, Instance, climb, network
 

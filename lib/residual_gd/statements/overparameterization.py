@@ -8,7 +8,8 @@ from ..gram import gram
 from ..jacobian import jacobian, jvp
 from ..matrices import singular_values, vec
 from ..parameters import initialize
-from ..transformer import Transformer, forward, gradient, half_square, loss, stack
+from ..samples import half_square, stack
+from ..transformer import Transformer, forward, gradient, loss
 from . import vectorization  # noqa: F401  (it registers first, in the order of the chapter)
 from .base import Control, Draw, at_least, at_most, equal, statement
 from .instances import network

@@ -9,7 +9,8 @@ from ..descent import descend
 from ..gram import gram
 from ..matrices import condition_number, sigma_max, sigma_min
 from ..pl_inequality import projected_pl
-from ..transformer import forward, stack
+from ..samples import stack
+from ..transformer import forward
 from .base import Control, Draw, at_least, at_most, statement
 from .certified import certified, compare, follow, nothing, start, tau_for, with_residual
 from .instances import SMOOTH, Instance, climb, network

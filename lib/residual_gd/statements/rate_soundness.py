@@ -7,7 +7,8 @@ import numpy as np
 
 from ..certificates import certify, jacobian_singular_values
 from ..rate_forms import FORMS, Problem, less_rounding, smallest_radii
-from ..transformer import forward, stack
+from ..samples import stack
+from ..transformer import forward
 from .base import Control, Draw, at_least, at_most, statement
 from .certified import certified, certified_path, compare, nothing, start, tau_for, with_residual
 from .instances import SMOOTH, Instance

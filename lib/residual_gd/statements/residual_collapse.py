@@ -13,7 +13,7 @@ from ..rank import (
     numerical_rank,
     oscillation,
 )
-from ..transformer import softmax
+from ..samples import softmax
 from .base import Control, at_most, statement
 from .instances import climb
 

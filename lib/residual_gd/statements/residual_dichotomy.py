@@ -15,7 +15,8 @@ from ..descent import descend
 from ..matrices import sigma_max
 from ..parameters import initialize
 from ..rank import loss_floor, near_uniform_bound, oscillation, spread, token_lipschitz, uniform_loss_floor
-from ..transformer import Transformer, forward, loss, multiply, stack
+from ..samples import multiply, stack
+from ..transformer import Transformer, forward, loss
 from .base import Control, Draw, at_least, at_most, statement
 from .instances import climb, network
 

@@ -11,7 +11,8 @@ from ..rank import (
     scalar_value_bound,
     value_operator,
 )
-from ..transformer import forward, softmax, stack, stack_attention
+from ..samples import softmax, stack, stack_attention
+from ..transformer import forward
 from .base import Control, Draw, at_least, at_most, equal, statement
 from .instances import network
 

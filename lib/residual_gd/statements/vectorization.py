@@ -9,7 +9,8 @@ from ..gram import gram
 from ..jacobian import jacobian_blocks, jvp, sample_entries, softmax_jacobian
 from ..matrices import commutation_matrix, vec
 from ..parameters import as_torch, initialize
-from ..transformer import Transformer, forward, forward_unchecked, gradient, half_square, loss, stack, stack_attention
+from ..samples import half_square, stack, stack_attention
+from ..transformer import Transformer, forward, forward_unchecked, gradient, loss
 from .base import Control, equal, statement
 from .instances import SMOOTH, Instance, network
 

@@ -34,8 +34,8 @@ def certified_loss(start, certify, descend, limit_step, *, sizes, scales, taus=(
             {
                 "certificate": "holds" if holds else "refused",
                 "step μ": number(float(run.step)) + ("" if holds else " (not certified)"),
-                "factor per step, proved": number(certificate.rate),
-                "measured": number(measured) if run.diverged < 0 else "diverges",
+                "factor per step proved": number(certificate.rate),
+                "factor measured": number(measured) if run.diverged < 0 else "diverges",
             },
             tuple(margins(certificate)),
         )

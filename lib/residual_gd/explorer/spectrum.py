@@ -38,7 +38,7 @@ def attention_output(tokens, attention, singular_values, *, strengths, betas, le
         x=np.arange(1, longest + 1),
         x_axis=Axis("index j", low=0.5, high=longest + 0.5),
         y_axis=Axis("singular value σⱼ", log=True),
-        marks=dict.fromkeys(("of Z", "of attention alone, S X W_V", "of X"), "points"),
+        marks={"of Z": "points", "of attention alone, S X W_V": "points", "of X": "dotted"},
         anywhere=True,
     )
 

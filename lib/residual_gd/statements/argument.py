@@ -58,7 +58,7 @@ STEPS = (
         ("lem-softmax-second-derivative", "Second derivative of softmax", ("lem-softmax-jacobian",)),
         ("lem-elementwise", "Activations, entry by entry", ()),
         ("lem-majorant-product", "Majorant of a product", ()),
-        ("lem-majorant-attention", "Majorants inside attention", ()),
+        ("lem-majorant-attention", "Majorants inside attention", ("lem-majorant-product",)),
         (
             "lem-majorant-softmax",
             "Majorant of the softmax",

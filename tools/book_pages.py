@@ -88,7 +88,7 @@ def tidy(page: str) -> str:
     # A list of citations is a list of items.
     page = page.replace(' role="doc-biblioentry"', ' role="listitem"')
     # The corner of a table of numbers heads nothing.
-    page = page.replace("<th></th>", "<td></td>")
+    page = re.sub(r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>", page)
     return page.replace(
         '<div class="bd-sidebar-primary bd-sidebar',
         '<div role="region" aria-label="Book" class="bd-sidebar-primary bd-sidebar',

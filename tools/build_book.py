@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +20,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 JUPYTER_BOOK = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
+KERNEL_CONFIG = "c = get_config()\nc.InlineBackend.figure_formats = {'retina'}\n"
 COMPLETE = ".complete"  # written last, when every page was built
 
 
@@ -92,7 +94,12 @@ def build(folder: Path = ROOT) -> Path:
     # Kernels start with this environment's Python, wherever the shell's path leads.
     environment["PATH"] = str(Path(sys.executable).parent) + os.pathsep + environment.get("PATH", "")
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", ".", "--all", "-W", "-n", "--keep-going"]
-    code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+    with tempfile.TemporaryDirectory() as profile:
+        # A profile of its own: figures with two dots a point, and nothing of what the user has set for IPython.
+        environment["IPYTHONDIR"] = profile
+        (Path(profile) / "profile_default").mkdir()
+        (Path(profile) / "profile_default" / "ipython_kernel_config.py").write_text(KERNEL_CONFIG)
+        code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
     if code != 0:
         raise BuildError(f"jupyter-book ended with exit code {code}; the warnings and errors are above")
     check_pages(html, entries)

@@ -1,0 +1,52 @@
+"""What the book's Sphinx extension does to a page."""
+
+import re
+
+import book_pages
+import matplotlib.pyplot as plt
+import pytest
+
+MATH = '<span class="math notranslate nohighlight">\\(x\\)</span>'
+
+
+def test_proofs_are_plain_and_have_ids_of_their_own():
+    proof = '<div class="proof admonition" id="proof">\n<p>Proof. Clear.</p>\n</div>'
+    page = book_pages.tidy(proof + proof)
+    assert re.findall(r'id="([^"]+)"', page) == ["proof-1", "proof-2"]
+    assert page.count("<em>Proof.</em> Clear.") == 2 and "admonition" not in page
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('<section class="lemma-content" id="proof-content">', '<section class="lemma-content">'),
+        ('<section id="exercise-content">', "<section>"),
+        ('<th class="head"><p></p></th>', "<td></td>"),
+        ("<th></th>", "<td></td>"),
+        ('<div class="citation" id="a" role="doc-biblioentry">', '<div class="citation" id="a" role="listitem">'),
+        (f"so {MATH} is", f"so {MATH} is"),
+        (f"({MATH}), so", f'<span class="together">({MATH}),</span> so'),
+        (f"is {MATH}.", f'is <span class="together">{MATH}.</span>'),
+    ],
+)
+def test_tidy(before, after):
+    assert book_pages.tidy(before) == after
+
+
+@pytest.mark.parametrize("dots", [100, 200])
+def test_figures_keep_their_size_at_any_resolution(tmp_path, dots):
+    (tmp_path / "_images").mkdir()
+    fig = plt.figure(figsize=(4, 1))
+    fig.savefig(tmp_path / "_images" / "a.png", dpi=dots)
+    plt.close(fig)
+    image = '<img alt="a line" src="_images/a.png"/>'
+    assert book_pages.size_figures(image, tmp_path) == '<img alt="a line" src="_images/a.png" width="400"/>'
+    # one whose author set the width keeps it
+    assert book_pages.size_figures(image.replace(" src", ' width="80%" src'), tmp_path).count("width") == 1
+
+
+def test_mathjax_is_copied_in_part(tmp_path):
+    book_pages.copy_mathjax(tmp_path)
+    assert (tmp_path / "tex-mml-chtml.js").stat().st_size > 1_000_000
+    assert list((tmp_path / "output" / "chtml" / "fonts" / "woff-v2").glob("*.woff"))
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) < 5_000_000

@@ -1,0 +1,174 @@
+"""The explorers on the built pages: the keyboard moves them, and what they show are the library's numbers."""
+
+import json
+import math
+import re
+
+import build_book
+import notebooks
+import pytest
+
+from residual_gd.explorer import Explorer
+
+ROOT = build_book.ROOT
+HTML = ROOT / "_build" / "html"
+DATA = re.compile(r'<div class="explorer-data">.*?<script type="application/json">(.*?)</script>', re.DOTALL)
+# The explorers of a chapter, the cells that they stand on beside the imports, and names from cells that take long.
+EXPLORERS = {
+    "01-setup": (1, ["ordinary = initialize("], {}),
+    "03-lipschitz": (1, [], {}),
+    "05-rate-theorem": (1, [], {}),
+    "06-residual-rank": (2, ["deep = dict("], {}),
+    "07-weather": (1, ["jena = {name: recorded_sweeps("], {"settings": ("W1", "W2")}),
+}
+CASES = [(page, k) for page, (count, _, _) in EXPLORERS.items() for k in range(count)]
+MARGIN_OF_PICTURE = 5  # pixels that the curves' box has beyond the axes
+
+
+def shows(source):
+    return source.rstrip().endswith(".show()") and "plt.show()" not in source
+
+
+@pytest.fixture(scope="module")
+def library():
+    """Explorers of a chapter, made by running its cells here."""
+    made = {}
+
+    def of(page):
+        if page not in made:
+            cells = [c for c in notebooks.read(ROOT / "chapters" / f"{page}.ipynb").cells if c.cell_type == "code"]
+            _, needed, scope = EXPLORERS[page]
+            scope, found = dict(scope), []
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(Explorer, "show", lambda explorer, found=found: found.append(explorer))
+                for k, cell in enumerate(cells):
+                    if k == 0 or shows(cell.source) or any(start in cell.source for start in needed):
+                        exec(re.sub(r"^(\s*)%.*$", r"\1pass", cell.source, flags=re.MULTILINE), scope)
+            made[page] = found
+        return made[page]
+
+    return of
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0]}-{case[1] + 1}")
+def opened(request, visit):
+    page, k = request.param
+    with visit(f"chapters/{page}.html") as seen:
+        yield page, k, seen, seen.page.locator(".explorer").nth(k)
+
+
+def state(explorer):
+    return {
+        "paths": [p.get_attribute("d") for p in explorer.locator(".explorer-curves path").all()],
+        "reading": explorer.locator(".explorer-reading").inner_text(),
+    }
+
+
+def drawn(explorer, payload):
+    """The curves as they are drawn, in the axes' units: for each a list of (x, y)."""
+    box = explorer.locator(".explorer-curves")
+    width, height = (float(box.get_attribute(name)) - 2 * MARGIN_OF_PICTURE for name in ("width", "height"))
+
+    def value(axis, share):
+        low, high = axis["range"]
+        if not axis["log"]:
+            return low + share * (high - low)
+        return 10 ** (math.log10(low) + share * (math.log10(high) - math.log10(low)))
+
+    curves = []
+    for path in state(explorer)["paths"]:
+        points = [(float(x), float(y)) for x, y in re.findall(r"[ML]([-\d.]+) ([-\d.]+)", path)]
+        axes = payload["axes"]
+        curves.append([(value(axes["x"], x / width), value(axes["y"], 1 - y / height)) for x, y in points])
+    return curves
+
+
+def assert_shows(explorer, payload, frame):
+    for axis, values, points in zip([payload["axes"]["y"]] * 9, frame["y"], drawn(explorer, payload), strict=False):
+        low, high = axis["range"]
+        expected = [(x, y) for x, y in zip(payload["x"], values, strict=False) if y is not None]
+        assert len(points) == len(expected)
+        for (x, y), (x_0, y_0) in zip(points, expected, strict=True):
+            assert x == pytest.approx(x_0, abs=1e-3 * (payload["x"][-1] - payload["x"][0]))
+            if low <= y_0 <= high:  # the rest is cut off
+                assert y == pytest.approx(y_0, rel=5e-3, abs=0 if axis["log"] else 1e-3 * (high - low))
+    text = explorer.locator(".explorer-reading").inner_text()
+    for label, value in zip(payload["readings"], frame["read"], strict=True):
+        assert re.search(re.escape(label) + r"\s+" + re.escape(value), text), (label, value)
+    rows = explorer.locator("tbody tr")
+    assert rows.count() == len(frame.get("rows", []))
+    for k, cells in enumerate(frame.get("rows", [])):
+        assert rows.nth(k).locator("td").all_inner_texts() == cells
+        assert (rows.nth(k).get_attribute("class") == "explorer-fails") == (k in frame["fails"])
+
+
+def test_every_explorer_is_tested():
+    for page in (HTML / "chapters").glob("*.html"):
+        found = len(DATA.findall(page.read_text(encoding="utf-8")))
+        assert found == EXPLORERS.get(page.stem, (0,))[0], page.name
+
+
+def test_the_data_of_a_page_are_small():
+    for page in EXPLORERS:
+        text = (HTML / "chapters" / f"{page}.html").read_text(encoding="utf-8")
+        assert sum(len(data.encode()) for data in DATA.findall(text)) < 150_000, page
+
+
+def test_the_keyboard_moves_every_slider(opened):
+    _, _, seen, explorer = opened
+    readings = set()
+    for slider in explorer.locator("input[type=range]").all():
+        slider.focus()
+        slider.press("Home")
+        before, told = state(explorer), slider.get_attribute("aria-valuetext")
+        slider.press("End")
+        after = state(explorer)
+        assert slider.get_attribute("aria-valuetext") != told
+        assert after["paths"] != before["paths"] or after["reading"] != before["reading"]
+        slider.press("ArrowLeft")
+        assert slider.get_attribute("aria-valuetext") not in (None, "")
+        readings |= {before["reading"], after["reading"]}
+    assert len(readings) > 1
+    assert seen.errors == [] and seen.failed == [] and seen.outside == []
+
+
+def test_shows_the_librarys_numbers_at_two_settings(opened, library):
+    page, k, _, explorer = opened
+    own = library(page)[k]
+    text = (HTML / "chapters" / f"{page}.html").read_text(encoding="utf-8")
+    payload = json.loads(DATA.findall(text)[k])
+    sliders = explorer.locator("input[type=range]").all()
+    for key, end in (("Home", 0), ("End", -1)):
+        for slider in sliders:
+            slider.focus()
+            slider.press(key)
+        # Computed now, not read from the page.
+        setting = [control.values[end] for control in own.controls]
+        assert_shows(explorer, payload, own.frame_at(*setting))
+
+
+def test_the_picture_gives_way_to_the_explorer(opened):
+    _, _, _, explorer = opened
+    output = explorer.locator("xpath=ancestor::div[contains(@class, 'cell_output')]")
+    assert output.locator("img").count() == 1 and not output.locator("img").is_visible()
+
+
+@pytest.mark.parametrize("page", EXPLORERS)
+def test_without_scripts_there_is_a_picture(visit, page):
+    with visit(f"chapters/{page}.html", scripts=False) as seen:
+        for output in seen.page.locator(".cell_output:has(.explorer-data)").all():
+            image = output.locator("img")
+            assert image.is_visible() and len(image.get_attribute("alt")) > 20
+        assert seen.page.locator(".explorer input").count() == 0
+
+
+def test_fits_and_moves_on_a_telephone(visit):
+    with visit("chapters/05-rate-theorem.html", width=390) as seen:
+        explorer = seen.page.locator(".explorer").first
+        box = explorer.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+        slider = explorer.locator("input[type=range]").first
+        before = state(explorer)
+        place = slider.bounding_box()
+        seen.page.mouse.click(place["x"] + 0.95 * place["width"], place["y"] + place["height"] / 2)
+        assert state(explorer) != before

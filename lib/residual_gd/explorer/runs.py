@@ -21,7 +21,7 @@ def four_residuals(run, *, steps, starts, iterations, lowest=1e-12):
 
     return Explorer(
         "Loss with and without each residual connection",
-        (Control("step size μ", tuple(steps), len(steps) // 2), Control("start", tuple(starts), 0)),
+        (Control("step size μ", tuple(steps), len(steps) // 3), Control("start", tuple(starts), 0)),
         frame,
         x=iterations,
         x_axis=Axis("iteration k", low=0),
@@ -52,12 +52,12 @@ def beta_sweeps(records, betas, *, lowest=1e-12):
         return Frame(curves, readings)
 
     return Explorer(
-        "Weather: loss at one step size for all, and at a step of each run's own",
+        "Weather: median loss at one step size for all, and at a step of each run's own",
         (Control("record", tuple(records), 0), Control("residual coefficient β", tuple(betas), 0)),
         frame,
         x=x,
         x_axis=Axis("iteration k", low=0),
-        y_axis=Axis("loss / (½‖Y‖²), median of the seeds", log=True, low=lowest, high=10.0),
+        y_axis=Axis("loss / (½‖Y‖²)", log=True, low=lowest, high=10.0),
         marks={"a step of its own": "dashed"},
     )
 

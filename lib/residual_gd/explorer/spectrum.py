@@ -67,7 +67,7 @@ def merging_tokens(spreads, *, betas, strengths, layers):
         frame,
         x=np.arange(layers + 1),
         x_axis=Axis("layer ℓ"),
-        y_axis=Axis("spread of the tokens ‖C T‖ / ‖C X‖", log=True),
+        y_axis=Axis("spread ‖C T‖ / ‖C X‖", log=True),
         marks={"without": "points"},
         anywhere=True,
     )

@@ -99,6 +99,7 @@ def test_the_picture_is_drawn_from_the_payload():
     lines = fig.axes[0].lines
     assert [line.get_label() for line in lines] == ["power", "one"]
     assert list(lines[0].get_ydata()) == explorer.start_frame()["y"][0]
+    assert [line.get_linestyle() for line in lines] == ["None", "-"]
     assert fig.axes[0].get_yscale() == "log"
     plt.close(fig)
 

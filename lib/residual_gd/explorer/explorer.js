@@ -181,6 +181,7 @@ export function explore(host, payload, ask = null) {
   });
 
   host.classList.add("explorer");
+  host.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab leaves the arrow keys to the sliders
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", payload.title);
   host.replaceChildren(
@@ -254,7 +255,8 @@ function render({ model, el }) {
       model.save_changes();
     });
   explore(host, model.get("payload"), model.get("anywhere") ? ask : null);
-  hide_picture(el);
+  // The front end may draw the picture after the widget.
+  for (const wait of [0, 300, 1500]) setTimeout(() => hide_picture(el), wait);
 }
 
 export default { render };

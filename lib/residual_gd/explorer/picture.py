@@ -6,7 +6,7 @@ from ..figures.style import style, subplots
 
 # The same as in explorer.css.
 COLOURS = ("#0072B2", "#C24E00", "#007D5A", "#A8437F", "#56616B")
-LINES = {"line": "-", "dashed": "--", "dotted": ":", "points": ""}
+LINES = {"line": "-", "dashed": "--", "dotted": ":", "points": "none"}
 
 
 def picture(payload, frame):
@@ -17,8 +17,8 @@ def picture(payload, frame):
             marker = "o" if curve["mark"] == "points" else None
             y = np.array(values, dtype=float)
             ax.plot(
-                payload["x"][: len(y)], y, LINES[curve["mark"]], marker=marker, markersize=5, color=COLOURS[k],
-                label=curve["label"],
+                payload["x"][: len(y)], y, linestyle=LINES[curve["mark"]], marker=marker, markersize=5,
+                color=COLOURS[k], label=curve["label"],
             )  # fmt: skip
         for name, axis in payload["axes"].items():
             scale = "log" if axis["log"] else "linear"

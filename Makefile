@@ -12,8 +12,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 HTML := _build/html
 # Everything the pages are made of: `make browser` rebuilds when one of these is newer than the pages.
-SOURCES := $(shell find chapters lib assets tools intro.md references.bib _config.yml _toc.yml \
-	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -path '*.egg-info/*' 2>/dev/null)
+SOURCES := $(shell find chapters lib assets tools intro.md errata.md references.bib _config.yml _toc.yml \
+	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -path '*.egg-info/*' -not -name page.png 2>/dev/null)
 
 export RESIDUAL_GD_PROGRESS := 0
 export PYTHONUNBUFFERED := 1

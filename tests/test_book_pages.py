@@ -3,7 +3,6 @@
 import re
 
 import book_pages
-import matplotlib.pyplot as plt
 import pytest
 
 MATH = '<span class="math notranslate nohighlight">\\(x\\)</span>'
@@ -31,18 +30,6 @@ def test_proofs_are_plain_and_have_ids_of_their_own():
 )
 def test_tidy(before, after):
     assert book_pages.tidy(before) == after
-
-
-@pytest.mark.parametrize("dots", [100, 200])
-def test_figures_keep_their_size_at_any_resolution(tmp_path, dots):
-    (tmp_path / "_images").mkdir()
-    fig = plt.figure(figsize=(4, 1))
-    fig.savefig(tmp_path / "_images" / "a.png", dpi=dots)
-    plt.close(fig)
-    image = '<img alt="a line" src="_images/a.png"/>'
-    assert book_pages.size_figures(image, tmp_path) == '<img alt="a line" src="_images/a.png" width="400"/>'
-    # one whose author set the width keeps it
-    assert book_pages.size_figures(image.replace(" src", ' width="80%" src'), tmp_path).count("width") == 1
 
 
 def test_mathjax_is_copied_in_part(tmp_path):

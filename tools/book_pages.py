@@ -26,7 +26,6 @@ from residual_gd import explorer
 MATHJAX_PARTS = ("tex-mml-chtml.js", "output/chtml/fonts", "input/tex/extensions", "a11y", "ui")
 
 FORMULA = re.compile(r'([(\[“]?)<span class="math notranslate nohighlight">[^<]*</span>([.,;:!?)\]”’]*)')
-SCREEN = 100  # dots an inch at which a figure has its natural size on the page
 
 
 def mathjax_folder() -> Path:
@@ -76,26 +75,6 @@ def _name_chapters(app, doctree, docname) -> None:
             node.children = [nodes.Text(text)]
 
 
-def png_width(path: Path) -> int | None:
-    """Width of a PNG file on the page, in CSS pixels, from its dots and its resolution; None if it tells none."""
-    data = path.read_bytes()
-    place = data.find(b"pHYs")
-    if place < 0:
-        return None
-    per_metre = int.from_bytes(data[place + 4 : place + 8], "big")
-    return round(int.from_bytes(data[16:20], "big") * SCREEN / (per_metre * 0.0254))
-
-
-def size_figures(page: str, folder: Path) -> str:
-    """The HTML of a page in `folder`, with the width of every figure that a cell drew."""
-
-    def sized(match):
-        width = png_width(folder / match[2])
-        return f'{match[1]}{match[2]}" width="{width}"' if width else match[0]
-
-    return re.sub(r'(<img (?![^>]*width)[^>]*src=")([^":]*_images/[^"]*\.png)"', sized, page)
-
-
 def tidy(page: str) -> str:
     """The HTML of a page, with the extensions' faults corrected."""
     number = count(1)
@@ -123,8 +102,7 @@ def tidy(page: str) -> str:
 def _finish(app, exception) -> None:
     if exception is None and app.builder.format == "html":
         for path in Path(app.outdir).rglob("*.html"):
-            page = tidy(path.read_text(encoding="utf-8"))
-            path.write_text(size_figures(page, path.parent), encoding="utf-8")
+            path.write_text(tidy(path.read_text(encoding="utf-8")), encoding="utf-8")
         copy_mathjax(Path(app.outdir) / "_static" / "mathjax")
         copy_explorer(Path(app.outdir) / "_static" / "explorer")
 

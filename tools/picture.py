@@ -15,13 +15,18 @@ ROOT = Path(__file__).resolve().parent.parent
 HTML = ROOT / "_build" / "html"
 PICTURE = ROOT / "assets" / "page.png"
 LARGEST = 300_000  # bytes
-WIDTH, HEIGHT = 1200, 800
+WIDTH, HEIGHT = 1280, 1060
 
 
-def main(name: str = "chapters/01-setup.html", selector: str = "h1") -> int:
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+def main(name: str = "chapters/03-lipschitz.html", selector: str = "#lem-softmax-jacobian") -> int:
     """Photograph the page `name` from a little above the element `selector`."""
     browser_path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(HTML))
+    handler = functools.partial(Quiet, directory=str(HTML))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, sync_playwright() as playwright:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])

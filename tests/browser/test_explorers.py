@@ -172,3 +172,49 @@ def test_fits_and_moves_on_a_telephone(visit):
         place = slider.bounding_box()
         seen.page.mouse.click(place["x"] + 0.95 * place["width"], place["y"] + place["height"] / 2)
         assert state(explorer) != before
+
+
+def test_in_a_kernel_other_settings_are_computed(visit):
+    """The module's other host, with a model that answers as a kernel would."""
+    with visit("chapters/05-rate-theorem.html") as seen:
+        outcome = seen.page.evaluate(
+            """async () => {
+                const module = await import(new URL("../_static/explorer/explorer.js", location.href));
+                const frame = (height) => ({ y: [[height, height]], read: [String(height)] });
+                const axis = (label) => ({ label, log: false, range: [0, 4] });
+                const values = {
+                    anywhere: true,
+                    payload: {
+                        title: "A line", x: [0, 4], axes: { x: axis("x"), y: axis("y") }, readings: ["height"],
+                        controls: [{ label: "height", text: ["1", "3"], start: 0, numbers: [1, 3] }],
+                        curves: [{ label: "line", mark: "line" }], frames: [frame(1), frame(3)],
+                    },
+                };
+                let listener = null;
+                const model = {
+                    get: (name) => values[name],
+                    set: (name, value) => { values[name] = value; },
+                    on: (event, f) => { listener = f; },
+                    off: () => { listener = null; },
+                    save_changes: () => setTimeout(() => {
+                        const { number, values: [height] } = values.wanted;
+                        const good = height <= 3;
+                        values.answer = { number, ...(good ? { frame: frame(height) } : { error: "height: too large" }) };
+                        listener();
+                    }),
+                };
+                const el = document.createElement("div");
+                document.querySelector(".bd-article").append(el);
+                module.default.render({ model, el });
+                const read = () => el.querySelector(".explorer-reading dd").textContent;
+                const seen = [read()];
+                for (const height of [2, 9]) {
+                    el.querySelector("input[type=number]").value = height;
+                    el.querySelector("button").click();
+                    await new Promise((done) => setTimeout(done, 100));
+                    seen.push(read(), el.querySelector(".explorer-live [role=status]").textContent);
+                }
+                return seen;
+            }"""
+        )
+        assert outcome == ["1", "2", "computed by the library", "2", "height: too large"]

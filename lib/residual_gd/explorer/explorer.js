@@ -181,7 +181,7 @@ export function explore(host, payload, ask = null) {
   });
 
   host.classList.add("explorer");
-  host.setAttribute("data-lm-suppress-shortcuts", "true"); // JupyterLab leaves the arrow keys to the sliders
+  host.addEventListener("keydown", (event) => event.stopPropagation()); // JupyterLab would take the arrow keys
   host.setAttribute("role", "group");
   host.setAttribute("aria-label", payload.title);
   host.replaceChildren(

@@ -199,7 +199,8 @@ def test_in_a_kernel_other_settings_are_computed(visit):
                     save_changes: () => setTimeout(() => {
                         const { number, values: [height] } = values.wanted;
                         const good = height <= 3;
-                        values.answer = { number, ...(good ? { frame: frame(height) } : { error: "height: too large" }) };
+                        const answer = good ? { frame: frame(height) } : { error: "height: too large" };
+                        values.answer = { number, ...answer };
                         listener();
                     }),
                 };

@@ -169,6 +169,7 @@ def test_fits_and_moves_on_a_telephone(visit):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 390
         slider = explorer.locator("input[type=range]").first
         before = state(explorer)
+        slider.scroll_into_view_if_needed()  # the mouse clicks in the window, not on the page
         place = slider.bounding_box()
         seen.page.mouse.click(place["x"] + 0.95 * place["width"], place["y"] + place["height"] / 2)
         assert state(explorer) != before

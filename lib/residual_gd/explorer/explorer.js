@@ -221,10 +221,10 @@ function off_grid(controls, at, ask, show) {
 
 // ---- hosts
 
-// The picture that stands in for the explorer, in the same output.
+// The picture that stands in for the explorer, in the same output; on a page it is a link to the picture.
 function hide_picture(host) {
   const output = host.closest(".cell_output, .jp-OutputArea");
-  for (const image of output ? output.querySelectorAll("img") : []) image.hidden = true;
+  for (const image of output ? output.querySelectorAll("img") : []) (image.closest("a") ?? image).hidden = true;
 }
 
 export function hydrate(root) {

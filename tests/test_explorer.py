@@ -9,6 +9,9 @@ import pytest
 from residual_gd.certificates import certify
 from residual_gd.depth import pure_attention, token_spread
 from residual_gd.descent import descend, feature_step
+from residual_gd.experiments import sentiment_records
+from residual_gd.experiments.records import MANIFEST, PACKAGES
+from residual_gd.experiments.sentiment_explorer import sentiment_explorer
 from residual_gd.experiments.weather_records import recorded_sweeps
 from residual_gd.explorer import Axis, Control, Explorer, Frame, Row, number
 from residual_gd.explorer.live import widget
@@ -274,3 +277,53 @@ def test_beta_sweeps_shows_the_record():
             at = dict(zip(found[rule].iterations, median, strict=True))
             expected = [at[i] if at[i] > 1e-12 else np.nan for i in explorer.payload["x"] if i in at]
             assert frame["y"][k] == stored(expected)
+
+
+def view(seed, L, rise):
+    rising = [0.1 + rise * l + 0.01 * seed for l in range(L + 1)]
+    return {"token_cosine": rising, "sentence_cosine": rising[::-1], "stable_rank": [5.0 - seed] * (L + 1)}
+
+
+@pytest.fixture
+def sentiment_record(tmp_path):
+    """A record of chapter 8's form: three seeds, of which one diverged without residuals and 10 layers."""
+    curves = {}
+    for run, how in sentiment_records.SIX.items():
+        for seed in range(3):
+            inside = {"start": view(seed, how["layers"], 0.01), "end": view(seed, how["layers"], 0.05)}
+            if run == "L10-without" and seed == 2:
+                del inside["end"]
+            curves[sentiment_records.piece_name(run, seed)] = {"inside": inside}
+    empty = {str: "some", dict: {}, int: 1}
+    manifest = {key: empty[kind if isinstance(kind, type) else int] for key, kind in MANIFEST.items()}
+    manifest |= {"configuration": {"seeds": [0, 1, 2]}, "versions": dict.fromkeys(PACKAGES, "1")}
+    path = tmp_path / "sentiment-sst2.json"
+    path.write_text(json.dumps({"manifest": manifest, "curves": curves}))
+    return path
+
+
+def test_sentiment_explorer_shows_the_record(sentiment_record):
+    explorer = sentiment_explorer(folder=sentiment_record.parent)
+    assert explorer.payload["x"] == list(range(11))
+    for L in (2, 6, 10):
+        for when, rise in (("before training", 0.01), ("after training", 0.05)):
+            frame = frame_of(explorer, L, "with residual connections", when)
+            expected = [0.1 + rise * l + 0.01 for l in range(L + 1)]  # the seed in the middle
+            assert frame["y"] == [stored(expected), stored(expected[::-1])]
+            last = [number(expected[-1] + more) for more in (0.0, -0.01, 0.01)]
+            assert frame["read"] == ["{} ({} to {})".format(*last), "0.11 (0.1 to 0.12)", "4 (3 to 5)", "3 of 3"]
+    assert frame_of(explorer, 10, "without residual connections", "after training")["read"][-1] == "2 of 3"
+    with pytest.raises(ValueError, match="name"):
+        sentiment_explorer("sentiment-ablations", folder=sentiment_record.parent)
+    with pytest.raises(FileNotFoundError):
+        sentiment_explorer("sentiment-memorize", folder=sentiment_record.parent)
+
+
+def test_a_setting_whose_runs_all_diverged_is_shown_as_such(sentiment_record):
+    record = json.loads(sentiment_record.read_text())
+    for seed in range(3):
+        record["curves"][f"L2-without-seed{seed}"]["inside"].pop("end")
+    sentiment_record.write_text(json.dumps(record))
+    explorer = sentiment_explorer(folder=sentiment_record.parent)
+    frame = frame_of(explorer, 2, "without residual connections", "after training")
+    assert frame["y"] == [[None] * 3] * 2 and frame["read"][0] == "diverges" and frame["read"][-1] == "0 of 3"

@@ -10,9 +10,9 @@ c = get_config()  # noqa: F821 - nbgrader runs this file and hands the name in
 c.CourseDirectory.root = str(Path(__file__).resolve().parent)
 c.CourseDirectory.course_id = "residual-gd"
 
-# What stands in the student version where the solution was.
+# What stands in the student version where the solution was; {grade_id} is the cell's id.
 c.ClearSolutions.code_stub = {
-    "python": '# YOUR CODE HERE\nraise NotImplementedError("Your answer is missing here: see the question above.")'
+    "python": '# YOUR CODE HERE\nraise NotImplementedError("{grade_id}: your answer is missing here")'
 }
 c.ClearSolutions.text_stub = "YOUR ANSWER HERE"
 # The mark scheme of a free-text question stands in the question's own cell, which is not always a task cell.

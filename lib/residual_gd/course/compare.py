@@ -13,7 +13,7 @@ import numpy as np
 NEAR = 1e-6  # how close an answer must be to the transpose, a multiple, ... to be called that
 
 
-def matches(what, got, expected, *, rtol=1e-8, atol=0):
+def matches(what, got, expected, *, rtol=1e-8, atol=0, instead=None):
     """Return if the answer is the expected one; otherwise raise AssertionError with what is wrong with it.
 
     Parameters
@@ -27,6 +27,9 @@ def matches(what, got, expected, *, rtol=1e-8, atol=0):
         same keys, a tuple entry by entry, a truth value, text or integer exactly.
     rtol, atol : float
         Largest deviation allowed in any entry: ``atol + rtol * (the largest absolute value of expected)``.
+    instead : dict, optional
+        What a usual mistake gives: the sentence that names it -> the number or array. A wrong answer that equals one of
+        them is told this sentence and nothing else.
 
     Raises
     ------
@@ -43,7 +46,23 @@ def matches(what, got, expected, *, rtol=1e-8, atol=0):
     elif isinstance(expected, str | bool | np.bool_):
         _match_exactly(what, got, expected)
     else:
-        _match_numbers(what, got, expected, rtol, atol)
+        try:
+            _match_numbers(what, got, expected, rtol, atol)
+            return
+        except AssertionError as error:
+            fault = error
+        for sentence, value in (instead or {}).items():
+            if _equals(got, value):
+                _fail(what, sentence)
+        raise fault
+
+
+def _equals(got, value):
+    try:
+        _match_numbers("", got, value, NEAR, 0)
+    except AssertionError:
+        return False
+    return True
 
 
 def _fail(what, why):
@@ -100,11 +119,12 @@ def _match_numbers(what, got, expected, rtol, atol):
     if shape == want_shape and _close(have, want, allowed):
         return
     near = max(allowed, NEAR * scale)
-    hint = _hint(have, shape, want, want_shape, near)
+    if shape == want_shape and _single(got) and _close(have, want, max(allowed, 1e-4 * scale)):
+        hint = "nearly right, but in single precision (float32); compute in float64"
+    else:
+        hint = _hint(have, shape, want, want_shape, near)
     if shape != want_shape:
         _fail(what, f"expected shape {want_shape}, got {shape}" + (f"; {hint}" if hint else ""))
-    if hint is None and _single(got) and _close(have, want, max(allowed, 1e-4 * scale)):
-        hint = "nearly right, but in single precision (float32); compute in float64"
     worst = max(range(len(want)), key=lambda i: abs(have[i] - want[i]))
     error = abs(have[worst] - want[worst]) / scale if scale else math.inf
     where = f"entry {_index(worst, shape)} is the worst" if shape else "the number is wrong"
@@ -136,7 +156,7 @@ def _hint(have, shape, want, want_shape, near):
             return "yours is the transpose with the sign reversed"
     if shape != want_shape and _close(have, want, near):
         return "the numbers are right, only the shape is not"
-    if len(want) > 1 and _close(sorted(have), sorted(want), near):
+    if len(want) > 1 and not _close(have, want, near) and _close(sorted(have), sorted(want), near):
         return "these are the right numbers in another order"
     return None
 

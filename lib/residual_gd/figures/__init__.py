@@ -1,5 +1,5 @@
 """Figures in one style. They draw what they are handed and import no theory: ``figures.curves.envelope(...)``."""
 
-from . import argument, constants, curves, landscape, network, rank, rates, style, weather
+from . import argument, constants, curves, landscape, network, rank, rates, sentiment, style, weather
 
-__all__ = ["argument", "constants", "curves", "landscape", "network", "rank", "rates", "style", "weather"]
+__all__ = ["argument", "constants", "curves", "landscape", "network", "rank", "rates", "sentiment", "style", "weather"]

@@ -22,7 +22,8 @@ def random_instance(rng, *, P=3, n=4, d=5, d_k=3, m=7, c=2, **options):
 def paper_network(student_id):
     """Question 1: (net, theta, X, Y) with two tokens in width two. Every number of its forward pass is simple.
 
-    No pre-activation is zero, both signs occur, H has full rank, and neither residual nor head gradient vanishes.
+    No pre-activation is zero, both signs occur and ReLU matters, H has full rank, and neither residual nor head
+    gradient vanishes.
     """
     rng = generator(student_id, "ps1/q1")
     while True:
@@ -32,7 +33,8 @@ def paper_network(student_id):
         R = rng.choice([-2.0, -1.0, 1.0, 2.0], size=(1, 2, 1))
         signs = np.sign(np.round(E, 9))
         mixed = np.all(signs != 0) and np.ptp(signs) == 2 and len({tuple(row) for row in signs}) == 2
-        if mixed and abs(np.linalg.det(H)) > 0.5 and np.all(abs(H.T @ R[0]) > 0.5):
+        bent = np.all(np.any(np.round((at.A[0] - E) @ theta["W_2"], 9) != 0, axis=1))
+        if mixed and bent and abs(np.linalg.det(H)) > 0.5 and np.all(abs(H.T @ R[0]) > 0.5):
             return net, theta, X, np.round(F - R, 9)
 
 
@@ -142,6 +144,6 @@ def two_starts(student_id):
     return net.with_beta((1.0, 0.0)), stack_runs([start, start]), X, Y
 
 
-def run_both(net, starts, X, Y, step, steps=300):
+def run_both(net, starts, X, Y, step, steps=150):
     """Question 6: the two runs of gradient descent; ``step`` is a number, one number a run, or a rule."""
     return descend(net, starts, X, Y, steps=steps, step=step, spectra=False, on_divergence="mark")

@@ -6,15 +6,35 @@
 import numpy as np
 
 from ..validation import one_of, require
-from .records import RESULTS
+from .records import RESULTS, load
 from .sentiment_records import PLANS, recorded
 
 WHICH = {"training": "train_error", "held-out": "dev_error"}
+# Errors of the better constant answer on the sentences that a record measures, from the labels' counts
+SST2_DEV = 428 / 872
+CONSTANT = {
+    "sentiment-memorize": {"training": 242 / 512},
+    "sentiment-sst2": {"training": 3591 / 8000, "held-out": SST2_DEV},
+    "sentiment-ablations": {"training": 2679 / 6000, "held-out": SST2_DEV},
+    "sentiment-sst2-all": {"training": 3591 / 8000, "held-out": SST2_DEV},
+    "sentiment-gpt2-small": {"training": 1794 / 4000, "held-out": SST2_DEV},
+}
 
 
 def record_runs(name, folder=RESULTS) -> dict[str, list[dict]]:
     """All runs of the record ``name``; errors as in ``recorded``."""
     return {run: recorded(name, run, folder) for run in PLANS[one_of(name, PLANS, "name")].runs}
+
+
+def provenance(name, folder=RESULTS) -> str:
+    """Where the record ``name`` comes from, in two lines: commit, packages, device, seeds, data."""
+    manifest = load(name, folder)["manifest"]
+    seeds, versions = len(manifest["configuration"]["seeds"]), manifest["versions"]
+    data = ", ".join(f"{file} {sha256[:12]}" for file, sha256 in manifest["data"].items())
+    return (
+        f"results/{name}.json: commit {manifest['commit'][:7]}, torch {versions['torch']}, {manifest['device']}, "
+        f"{manifest['dtype']}, {seeds} seed{'s' if seeds > 1 else ''}\ndata: {data}"
+    )
 
 
 def last_errors(runs, which="training") -> dict[str, np.ndarray]:
@@ -51,7 +71,7 @@ def views_inside(seeds, view, when="start") -> np.ndarray:
 
 
 def error_table(runs, constant) -> str:
-    """Errors at the end by run: median and range of the seeds. constant: which -> the error of a constant answer."""
+    """Errors at the end by run: median and range of the seeds. constant: as an entry of ``CONSTANT``."""
     errors = {which: last_errors(runs, which) for which in constant}
     width = max(map(len, runs)) + 2
     lines = [" " * width + "".join(f"{which + ' error':26s}" for which in constant).rstrip()]

@@ -4,7 +4,7 @@ import numpy as np
 
 from .style import COLOURS, FAINT, MARKS, style, subplots
 
-LOWEST = 1e-34  # of a logarithmic scale: what lies below is rounding and drawn here
+LOWEST = 1e-32  # of a logarithmic scale: what lies below is rounding and drawn here
 
 
 def errors_over_steps(panels, *, constant, xlabel="step", ylabel="training error"):
@@ -50,10 +50,11 @@ def errors_by_depth(depths, panels, *, ylabel="error"):
     return fig
 
 
-def by_layer(panels, *, log=()):
+def by_layer(panels, *, log=(), paired=False):
     """Numbers by layer: dict title -> dict label -> (first layer, values (S, K) of S seeds); two panels a row.
 
-    Drawn are the median and the range of the seeds. log: the titles whose scale is logarithmic. Returns the figure.
+    Drawn are the median and the range of the seeds. log: the titles whose scale is logarithmic. paired: two curves
+    that follow one another share their colour, and the second is dashed. Returns the figure.
     """
     rows = (len(panels) + 1) // 2
     with style():
@@ -64,7 +65,7 @@ def by_layer(panels, *, log=()):
                 values = np.atleast_2d(values)
                 values = np.maximum(values, LOWEST) if title in log else values
                 layers = first + np.arange(values.shape[1])
-                colour, mark = COLOURS[k // 2 % len(COLOURS)], MARKS[k % 2]
+                colour, mark = (COLOURS[k // 2], MARKS[k % 2]) if paired else (COLOURS[k], MARKS[k])
                 ax.plot(layers, np.median(values, axis=0), color=colour, linestyle=mark, marker=".", label=label)
                 ax.fill_between(layers, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.15, linewidth=0)
             ax.set(xlabel="layer", title=title, yscale="log" if title in log else "linear")

@@ -71,6 +71,7 @@ def _no_attention_skip(rng):
 
 def _equal_rows(rng):
     net, theta, X = _small_network(rng, "tanh")
+    theta = theta | {"W_V": 0.0 * theta["W_V"]}
     one, other = rng.permutation(3)[:2]
     X[other, 0] = X[one, 2]
     return net, theta, X, _targets_near(net, theta, X, 0.01, rng), "smooth"

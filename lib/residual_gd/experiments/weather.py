@@ -9,6 +9,7 @@ import warnings
 import zipfile
 import zlib
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import pooch
@@ -35,8 +36,18 @@ def load_embedded() -> Record:
     """The record that comes with the book: a mast, every 10 minutes, 129 days of 2017 without a gap or a fault.
 
     Columns p (mbar), T (degC), rh (%), wv (m/s), wd_sin, wd_cos. lib/residual_gd/data/README.md tells its origin.
+    The arrays are read-only.
     """
-    return read_station_csv(MAST_EXTRACT, source="embedded mast record")
+    return _mast(MAST_EXTRACT)
+
+
+@lru_cache(maxsize=1)
+def _mast(path):
+    """Read once a process; nobody can write into what everybody shares."""
+    record = read_station_csv(path, source="embedded mast record")
+    for array in (record.times, record.values):
+        array.flags.writeable = False
+    return record
 
 
 def load_jena(path: str | Path | None = None, *, cache: str | Path | None = None) -> Record:

@@ -16,10 +16,15 @@ def show(explorer):
     explorer.picture()
     plt.show()
     output = {"text/html": explorer.html(), "text/plain": repr(explorer)}
-    if os.environ.get("RESIDUAL_GD_PROGRESS", "1") != "0" and find_spec("anywidget"):
+    if in_a_live_kernel("anywidget"):
         # A front end that knows widgets shows this one instead of the HTML.
         output |= {kind: data for kind, data in _view(widget(explorer)).items() if "widget-view" in kind}
     display(output, raw=True)
+
+
+def in_a_live_kernel(package) -> bool:
+    """Whether widgets may be shown: ``package`` is there, and RESIDUAL_GD_PROGRESS is not 0, as in builds and tests."""
+    return os.environ.get("RESIDUAL_GD_PROGRESS", "1") != "0" and find_spec(package) is not None
 
 
 def widget(explorer):

@@ -40,7 +40,7 @@ def _targets_near(net, theta, X, distance, rng):
 
 
 def refusals(student_id):
-    """Question 6: four starts that are refused, a name -> (net, theta, X, Y, form), in an order of the student's own."""
+    """Question 6: four starts that are refused, name -> (net, theta, X, Y, form), in an order of the student's own."""
     rng = generator(student_id, "ps3/q6")
     starts = [_far_target(rng), _large_head(rng), _no_attention_skip(rng), _equal_rows(rng)]
     return dict(zip(NAMES, (starts[i] for i in rng.permutation(4)), strict=True))

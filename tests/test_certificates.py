@@ -312,7 +312,8 @@ def test_example_is_always_the_same():
 def test_run_with_fewer_steps():
     certificate = certify(*example("gelu").parts)
     run = run_certified(certificate, steps=10)
-    assert len(run.trace.loss) == 11
+    assert len(run.trace.loss) == 11 and str(run).startswith("10 steps, ")
+    assert str(run_certified(certificate, steps=10, trace_every=4)).startswith("10 steps, ")
     broken = replace(certificate, rate=0.1)
     assert not run_certified(broken, steps=10).under_envelope
     assert not run_certified(replace(certificate, radii=dict.fromkeys(certificate.radii, 1e-9)), steps=10).inside

@@ -22,3 +22,12 @@ def test_a_cluster_gives_the_serial_record(tmp_path, monkeypatch):
     records.run(short("weather-mast-W2"), folder=tmp_path / "serial")
     one, two = (records.load("weather-mast-W2", tmp_path / where) for where in ("serial", "cluster"))
     assert one["curves"] == two["curves"]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense"])
+def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path, monkeypatch, address):
+    monkeypatch.setattr(run, "WAIT", 1)
+    with pytest.raises(SystemExit, match=f"--dask: expected the address of a running scheduler.* got {address}"):
+        run.main(["weather-mast-W2", "--folder", str(tmp_path), "--dask", address])
+    assert not list(tmp_path.iterdir())

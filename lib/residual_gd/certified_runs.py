@@ -50,7 +50,7 @@ class CertifiedRun:
     def __str__(self):
         start, end = self.trace.loss[0], self.trace.loss[-1]
         return (
-            f"{len(self.trace.loss) - 1} steps, Phi/Phi_0 = {end / start:.0e}: "
+            f"{self.trace.iterations[-1]} steps, Phi/Phi_0 = {end / start:.0e}: "
             f"{'under' if self.under_envelope else 'ABOVE'} the envelope, "
             f"blocks {'inside' if self.inside else 'OUTSIDE'} their radii "
             f"(at most {max(self.moved.values()):.2f} of them); "

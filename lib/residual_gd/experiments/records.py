@@ -24,7 +24,9 @@ import joblib
 from ..validation import positive_int, require
 from .checkpoints import Checkpoint, write_atomically
 
-RESULTS = Path(__file__).resolve().parents[3] / "results"
+INSTALLED = Path(__file__).resolve().parents[1] / "results"  # the wheel's copy of the records
+CHECKOUT = Path(__file__).resolve().parents[3] / "results"
+RESULTS = INSTALLED if INSTALLED.is_dir() else CHECKOUT
 PACKAGES = ("numpy", "scipy", "torch", "array-api-compat", "residual-gd")
 MANIFEST = {
     "name": str,

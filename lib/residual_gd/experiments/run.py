@@ -8,18 +8,22 @@ from pathlib import Path
 import joblib
 
 from . import sentiment_records, weather_records
-from .records import RESULTS, command_line, run
+from .records import CHECKOUT, INSTALLED, RESULTS, command_line, run
 
 # name -> function of the name
 EXPERIMENTS = dict.fromkeys(weather_records.NAMES, weather_records.experiment)
 EXPERIMENTS |= dict.fromkeys(sentiment_records.NAMES, sentiment_records.experiment)
+# An installed library keeps its records as they came; new ones go to the folder where one works.
+FOLDER = Path("results") if RESULTS == INSTALLED else CHECKOUT
+
+WAIT = 10  # seconds for a dask scheduler to answer
 
 
 def main(arguments=None) -> int:
     """Run the experiments that ``arguments`` name, all whose record is missing if none is named."""
     parser = argparse.ArgumentParser(prog="python -m residual_gd.experiments.run", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EXPERIMENTS)}")
-    parser.add_argument("--folder", type=Path, default=RESULTS, help="of the records (default: results/)")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="of the records (default: results/)")
     parser.add_argument("--jobs", type=int, default=1, help="pieces of an experiment at the same time")
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a dask.distributed cluster that does the work")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="for the sentiment runs")
@@ -48,7 +52,11 @@ def _backend(address):
         from dask.distributed import Client
     except ImportError:
         sys.exit("--dask needs dask.distributed: pip install distributed")
-    with Client(address), joblib.parallel_config(backend="dask", wait_for_workers_timeout=60):
+    try:
+        client = Client(address, timeout=WAIT)
+    except (OSError, ValueError) as error:  # nobody answers; not an address
+        sys.exit(f"--dask: expected the address of a running scheduler, like tcp://HOST:8786, got {address} ({error})")
+    with client, joblib.parallel_config(backend="dask", wait_for_workers_timeout=60):
         yield
 
 

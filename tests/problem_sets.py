@@ -32,7 +32,7 @@ from types import ModuleType
 
 import nbformat
 from course import restore, versions
-from course.guard import MODULES, Guard
+from course.guard import Guard
 from nbgrader import utils
 
 CELL_SECONDS = 60.0
@@ -153,21 +153,11 @@ def _result(notebook, notes):
 
 def _preload(notebook):
     """Import, before the fork, what every run imports; the names of the library's modules that the notebook uses."""
-    modules = {"residual_gd.course"}
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and utils.is_locked(cell):
-            with contextlib.suppress(SyntaxError):
-                for node in ast.walk(ast.parse(cell.source)):
-                    if isinstance(node, ast.Import):
-                        modules |= {alias.name for alias in node.names}
-                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                        modules |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    found = []
-    for name in sorted({"matplotlib.pyplot", "numpy", "torch"} | modules):
+    library = versions.library_modules(notebook)
+    for name in ("matplotlib.pyplot", "numpy", "torch", *library):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-            found.append(name)
-    return [name for name in found if name.split(".")[0] == "residual_gd"]
+    return library
 
 
 def _run(notebook, student_id, cell_seconds):
@@ -211,7 +201,7 @@ def _child(notebook, student_id, cell_seconds, library, writing):
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
     sys.modules["torch"].set_num_threads(1)
-    guard = Guard((*MODULES, *library))
+    guard = Guard(library)
     main = ModuleType("__main__")
     main.__dict__["display"] = print
     sys.modules["__main__"] = main

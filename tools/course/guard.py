@@ -13,14 +13,17 @@ import os
 import sys
 import types
 
-MODULES = ("math", "numpy", "numpy.linalg", "numpy.testing", "numpy.random", "hashlib", "importlib", "torch")
+ALSO = ("math", "numpy", "numpy.linalg", "numpy.testing", "numpy.random", "hashlib", "importlib", "torch")
 PACKAGE = "residual_gd"
 
 
 class Guard:
-    """What the modules were when this was made."""
+    """What the library's modules were when this was made, and builtins, NumPy, torch where they are loaded.
 
-    def __init__(self, modules=MODULES):
+    ``modules`` are imported first; names that are no modules are passed over.
+    """
+
+    def __init__(self, modules):
         for name in modules:
             try:
                 importlib.import_module(name)
@@ -29,7 +32,7 @@ class Guard:
         self.environment = {key: os.environ.get(key) for key in ("RESIDUAL_GD_STUDENT", "NBGRADER_EXECUTION")}
         self.kept = {}
         self.functions = []
-        names = [*modules, *(name for name in sys.modules if name.split(".")[0] == PACKAGE)]
+        names = [*ALSO, *(name for name in sys.modules if name.split(".")[0] == PACKAGE)]
         for module in [builtins, *(sys.modules[name] for name in names if name in sys.modules)]:
             self._keep(module)
 

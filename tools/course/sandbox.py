@@ -24,12 +24,10 @@ import importlib.util
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -72,6 +70,11 @@ class Run:
 
     outputs: dict
     ended: str | None
+
+
+def error_output(name, text):
+    """An output of type error that is made outside."""
+    return {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
 
 
 def hidden():
@@ -227,60 +230,3 @@ def _genuine(lines, key):
         if hmac.compare_digest(hmac.new(key, text, hashlib.sha256).hexdigest().encode(), signature):
             reports.append(json.loads(text))
     return reports
-
-
-def find(kinds=KINDS):
-    """The first kind of sandbox that works here, and what each of the others lacks.
-
-    Returns
-    -------
-    kind : str or None
-    reasons : dict of str to str
-    """
-    reasons = {}
-    for kind in kinds:
-        if shutil.which(kind) is None:
-            reasons[kind] = "not installed"
-            continue
-        problem = _try(kind)
-        if problem is None:
-            return kind, reasons
-        reasons[kind] = problem
-    return None, reasons
-
-
-PROBE = """import os, socket, sys
-here = os.path.exists({secret!r})
-try:
-    socket.create_connection(("127.0.0.1", {port}), timeout=2); net = True
-except OSError:
-    net = False
-try:
-    open({outside!r}, "w"); wrote = True
-except OSError:
-    wrote = False
-open("own", "w").write("x")
-assert not (here or net or wrote), (here, net, wrote)
-"""
-
-
-def _try(kind):
-    """None if the sandbox of this kind holds; else what does not."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        values = {
-            "secret": str(HERE / "grade.py"),
-            "port": server.getsockname()[1],
-            "outside": "/etc/residual-gd-probe",
-        }
-        cells = [{"index": 0, "source": PROBE.format(**values), "graded": False}]
-        start = time.monotonic()
-        try:
-            run = execute(kind, cells, student="probe", limits=Limits(seconds=120))
-        except SandboxError as problem:
-            return str(problem)
-    if 0 not in run.outputs:
-        return f"no answer in {time.monotonic() - start:.0f} s ({run.ended})"
-    faults = [f"{o['ename']}: {o['evalue']}" for o in run.outputs[0] if o["output_type"] == "error"]
-    return "; ".join(faults) or None

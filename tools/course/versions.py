@@ -7,6 +7,8 @@ Both are made by nbgrader's own preprocessors, so that they agree with its grade
 
 from __future__ import annotations
 
+import ast
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
@@ -74,6 +76,20 @@ def grade_id(cell) -> str | None:
     about = cell.get("metadata", {}).get("nbgrader") or {}
     name = about.get("grade_id") if isinstance(about, dict) else None
     return name if name and isinstance(name, str) else None
+
+
+def library_modules(notebook: nbformat.NotebookNode) -> list[str]:
+    """Dotted names of the library that the locked code cells import: modules, and perhaps names in them."""
+    names = {"residual_gd.course"}
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and utils.is_locked(cell):
+            with suppress(SyntaxError):
+                for node in ast.walk(ast.parse(cell.source)):
+                    if isinstance(node, ast.Import):
+                        names |= {alias.name for alias in node.names}
+                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                        names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return sorted(name for name in names if name.split(".")[0] == "residual_gd")
 
 
 def graded_cells(notebook: nbformat.NotebookNode) -> dict[str, float]:

@@ -22,7 +22,8 @@ export RESIDUAL_GD_PROGRESS := 0
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help venv book pdf texlive serve test lint nightly browser notebooks picture experiments clean
+.PHONY: help venv book pdf texlive serve test lint nightly browser notebooks picture experiments course release grade \
+	formgrader clean
 
 help: ## list the commands
 	@echo "The book's commands:"

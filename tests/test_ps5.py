@@ -1,4 +1,4 @@
-"""Problem set 5: the solutions get all points for any student, wrong answers get what they deserve and a useful message.
+"""Problem set 5: the solutions get all points for any student, wrong answers what they deserve and a useful message.
 
 Runs take a second or two each, so that wrong answers to one question are handed in alone, without the others.
 """
@@ -118,7 +118,8 @@ def compare(train, common, own, taus, tune, report):
 def numbers(ratio="s[:, -1].min() ** 2 / s[:, 0].max()", condition="np.max(s[:, 0] / s[:, -1])"):
     """An answer to the first half of question 4."""
     values = "s = np.linalg.svd(Z, compute_uv=False)"
-    return f"def paper_ratio(Z):\n    {values}\n    return {ratio}\n\ndef condition(Z):\n    {values}\n    return {condition}\n"
+    both = {"paper_ratio": ratio, "condition": condition}
+    return "\n".join(f"def {name}(Z):\n    {values}\n    return {value}\n" for name, value in both.items())
 
 
 LIBRARY_WINDOWS = """
@@ -126,7 +127,8 @@ from dataclasses import replace
 from residual_gd.experiments.windows import windows
 
 def features(values, begins, steps, stride):
-    part = replace(record, values=values, times=record.times[: len(values)])
+    named = {"names": record.names[: values.shape[1]], "units": record.units[: values.shape[1]]}
+    part = replace(record, values=values, times=record.times[: len(values)], **named)
     return windows(part, starts=begins, steps=steps, stride=stride).features
 
 def targets(column, begins, steps, stride):
@@ -165,7 +167,8 @@ WRONG = {
         (0, 0),
         {"q1-test": "token 3 of window 1", "q1-test-2": "mean and scale are those of each single window"}),
     "divided by N - 1": (
-        "q1", windows(features="(cut - cut.mean((0, 1))) / cut.std((0, 1), ddof=1)"), (0, 2), {"q1-test": "mean square"}),
+        "q1", windows(features="(cut - cut.mean((0, 1))) / cut.std((0, 1), ddof=1)"),
+        (0, 2), {"q1-test": "mean square"}),
     "by the whole month": (
         "q1", windows(features="(cut - values.mean(0)) / values.std(0)"), (0, 2), {"q1-test": "mean of each column"}),
     "target of the same row": (
@@ -197,29 +200,31 @@ WRONG = {
     "power iteration": (
         "q2", steps(own=POWER_ITERATION), (0, 0), {"q2-test": "not power iteration"}),
     "no common step": (
-        "q2", steps(common="return own_steps(network, betas, starts, X)"), (2, 0), {"q2-test-2": "must have the same step"}),
+        "q2", steps(common="return own_steps(network, betas, starts, X)"),
+        (2, 0), {"q2-test-2": "must have the same step"}),
     "tuned on the reported starts": (
-        "q3", protocol(tuned="report"), (1, 0, 0), {"q3-test-2": "chosen with the starts that you report on"}),
+        "q3", protocol(tuned="report"), (1, 0, 0), {"q3-test-2": "chosen with starts that you report on"}),
     "tuned on all starts": (
-        "q3", protocol(tuned="[*tune, *report]"), (1, 0, 0), {"q3-test-2": "chosen with all starts"}),
+        "q3", protocol(tuned="[*tune, *report]"), (1, 0, 0), {"q3-test-2": "chosen with starts that you report on"}),
     "reported the tuning starts": (
-        "q3", protocol(reported="tune"), (1, 0, 0), {"q3-test-2": "expected the 4 of report"}),
+        "q3", protocol(reported="tune"), (1, 0, 0), {"q3-test-2": "expected the 5 of report"}),
     "multiples of the common step": (
-        "q3", protocol(best="chosen[:, None] * common[:, report]"), (1, 0, 0), {"q3-test-2": "the rule is tau times the own step"}),
+        "q3", protocol(best="chosen[:, None] * common[:, report]"), (1, 0, 0), {"q3-test-2": "compare, best"}),
     "one tau for all": (
-        "q3", protocol(choose="np.full(len(own), best_taus(taus, grid)[-1])"), (1, 0, 0), {"q3-test-2": "every beta may choose"}),
+        "q3", protocol(choose="np.full(len(own), best_taus(taus, grid)[-1])"),
+        (1, 0, 0), {"q3-test-2": "compare, taus"}),
     "chosen by the mean": (
-        "q3", protocol(median="np.mean(losses, axis=-1)"), (0, 0, 0), {"q3-test": "not by the median"}),
+        "q3", protocol(median="np.mean(losses, axis=-1)"), (0, 2, 0), {"q3-test": "the medians are"}),
     "chosen by the luckiest start": (
-        "q3", protocol(median="np.min(losses, axis=-1)"), (0, 0, 0), {"q3-test": "best single start"}),
+        "q3", protocol(median="np.min(losses, axis=-1)"), (0, 2, 0), {"q3-test": "the medians are"}),
     "positions, not values": (
         "q3", protocol().replace("np.asarray(taus)[np.argmin(np.median(losses, axis=-1), axis=0)]",
                                  "np.argmin(np.median(losses, axis=-1), axis=0)"), (0, 0, 0),
-        {"q3-test": "best_taus"}),
+        {"q3-test": "the medians are"}),
     "max instead of min": (
         "q4", numbers(ratio="s[:, -1].max() ** 2 / s[:, 0].max()"), (0, 1), {"q4-test": "paper_ratio"}),
     "min over single samples": (
-        "q4", numbers(ratio="np.min(s[:, -1] ** 2 / s[:, 0])"), (0, 1), {"q4-test": "minimum and maximum are taken separately"}),
+        "q4", numbers(ratio="np.min(s[:, -1] ** 2 / s[:, 0])"), (0, 1), {"q4-test": "paper_ratio"}),
     "not squared": (
         "q4", numbers(ratio="s[:, -1].min() / s[:, 0].max()"), (0, 1), {"q4-test": "paper_ratio"}),
     "the Frobenius norm": (
@@ -288,7 +293,7 @@ def test_the_sign_of_the_agreement_matters():
 
 
 def test_printing_passed_gets_nothing():
-    answers = {name: 'print("passed")' for name in BY_QUESTION}
+    answers = dict.fromkeys(BY_QUESTION, 'print("passed")')
     assert graded("ps5", "ada", answers).total == 0
 
 

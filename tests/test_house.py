@@ -97,7 +97,7 @@ def test_configuration_is_as_the_pages_need_it():
     assert not (ROOT / "_static").exists()
 
 
-@pytest.mark.parametrize("target", ["book", "serve", "test", "browser", "notebooks", "clean"])
+@pytest.mark.parametrize("target", ["book", "pdf", "serve", "test", "browser", "notebooks", "clean"])
 def test_make_help_says_what_each_command_does(target):
     text = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(rf"^  make {target} +\w", text, re.MULTILINE)
@@ -142,6 +142,16 @@ def test_environment_without_python_says_so(tmp_path):
     assert run.returncode == 1 and "No python-nowhere here" in run.stderr
 
 
+def test_pdf_without_texlive_says_what_to_install(tmp_path):
+    (tmp_path / "sh").symlink_to(shutil.which("sh"))
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "id").chmod(0o755)
+    command = ["sh", str(ROOT / "tools" / "need_texlive.sh")]
+    run = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "missing: latexmk xelatex" in run.stderr and "sudo apt-get install latexmk texlive-xetex" in run.stderr
+
+
 def test_binder_reads_the_same_pins():
     lines = (ROOT / ".binder" / "requirements.txt").read_text().splitlines()
     assert "-r ../requirements.txt" in lines
@@ -154,10 +164,12 @@ def test_binder_reads_the_same_pins():
 def test_ci_runs_the_book_and_its_tests():
     script = (ROOT / ".ci" / "run").read_text()
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert "for target in book test browser" in script
+    # One execution for pages and PDF, whatever the files' times.
+    assert script.index("make book") < script.index("for target in pdf test browser")
+    assert "--old-file=_build/executed/record.json --old-file=_build/html/.complete" in script
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text())
-    runs = [step["run"].split()[:2] for step in workflow["jobs"]["book"]["steps"] if "run" in step]
-    assert runs == [["make", "book"], ["make", "test"], ["make", "browser"]]
+    runs = [step["run"].split(" PIP_ARGS")[0] for step in workflow["jobs"]["book"]["steps"] if "run" in step]
+    assert runs == ["make book", "sudo sh tools/need_texlive.sh", "make pdf", "make test", "make browser"]
 
 
 def test_pre_commit_uses_the_pinned_ruff():

@@ -1,7 +1,8 @@
 """Build the book's pages: `python tools/build_book.py [FOLDER]` (default: this repository).
 
-Every notebook is executed afresh; any warning, failed cell, dangling reference or chapter without a page is an error.
-`make book` and the tests of the build go through `build`.
+Every notebook is executed afresh, once (tools/executed.py); the pages are rendered from what comes out, as the PDF is
+(tools/build_pdf.py). Any warning, failed cell, dangling reference or chapter without a page is an error. `make book`
+and the tests of the build go through `build`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
 
+import executed
 import yaml
+from notebooks import NotebookError
 
 ROOT = Path(__file__).resolve().parent.parent
 JUPYTER_BOOK = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
-KERNEL_CONFIG = "c = get_config()\nc.InlineBackend.figure_formats = {'retina'}\n"
 COMPLETE = ".complete"  # written last, when every page was built
 
 
@@ -73,8 +74,43 @@ def check_pages(html: Path, entries: list[str]) -> None:
         raise BuildError(f"{len(entries)} pages expected, {len(missing)} not built: {', '.join(missing)}")
 
 
+def render(folder: Path, notebooks: Path, builder: str = "html", base: Path | None = None) -> Path:
+    """Render the book in `folder` from the executed `notebooks` into `base`/_build/`builder`; return that folder.
+
+    `base` is `folder` by default. Nothing is executed, and nothing of an earlier rendering is used.
+    """
+    output = (base or folder) / "_build"
+    for old in (output / builder, output / ".doctrees", output / "jupyter_execute"):
+        shutil.rmtree(old, ignore_errors=True)
+    environment = {**os.environ, executed.VARIABLE: str(notebooks), "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", ".", "--all", "-W", "-n", "--keep-going"]
+    command += ["--builder", builder, "--path-output", str(output.parent)]
+    code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+    if code != 0:
+        raise BuildError(f"jupyter-book ended with exit code {code}; the warnings and errors are above")
+    return output / builder
+
+
+def execute(folder: Path) -> Path:
+    """Execute the notebooks of the book in `folder` afresh; return where they lie."""
+    entries = check_toc(folder)
+    shutil.rmtree(folder / "_build" / "html", ignore_errors=True)  # they would be pages of another execution
+    try:
+        return executed.execute(folder, entries)
+    except NotebookError as error:
+        raise BuildError(str(error)) from None
+
+
+def finish(folder: Path, notebooks: Path) -> Path:
+    """Render the pages from the executed `notebooks` and see that all are there; return their folder."""
+    html = render(folder, notebooks)
+    check_pages(html, check_toc(folder))
+    (html / COMPLETE).touch()
+    return html
+
+
 def build(folder: Path = ROOT) -> Path:
-    """Build the book in `folder`; return the folder of its pages.
+    """Build the book in `folder` afresh; return the folder of its pages.
 
     Raises
     ------
@@ -83,42 +119,34 @@ def build(folder: Path = ROOT) -> Path:
     """
     folder = Path(folder).resolve()
     check_version()
-    entries = check_toc(folder)
-    output = folder / "_build"
-    html = output / "html"
-    # From nothing: an incremental build would keep the pages of notebooks whose text did not change.
-    for old in (html, output / ".doctrees", output / ".jupyter_cache"):
-        shutil.rmtree(old, ignore_errors=True)
-    # One thread: the book's matrices are small, and threads that wait for each other cost more than they save.
-    environment = {"OMP_NUM_THREADS": "1", **os.environ, "RESIDUAL_GD_PROGRESS": "0", "PYTHONUNBUFFERED": "1"}
-    # Kernels start with this environment's Python, wherever the shell's path leads.
-    environment["PATH"] = str(Path(sys.executable).parent) + os.pathsep + environment.get("PATH", "")
-    command = [sys.executable, "-c", JUPYTER_BOOK, "build", ".", "--all", "-W", "-n", "--keep-going"]
-    with tempfile.TemporaryDirectory() as profile:
-        # A profile of its own: figures with two dots a point, and nothing of what the user has set for IPython.
-        environment["IPYTHONDIR"] = profile
-        (Path(profile) / "profile_default").mkdir()
-        (Path(profile) / "profile_default" / "ipython_kernel_config.py").write_text(KERNEL_CONFIG)
-        code = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
-    if code != 0:
-        raise BuildError(f"jupyter-book ended with exit code {code}; the warnings and errors are above")
-    check_pages(html, entries)
-    (html / COMPLETE).touch()
-    return html
+    return finish(folder, execute(folder))
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT)
-    folder = parser.parse_args(arguments).folder
-    start = time.monotonic()
-    print("== Building the book: every chapter is executed afresh, any warning is an error", flush=True)
+    stages = parser.add_mutually_exclusive_group()
+    stages.add_argument("--only-execute", action="store_true", help="render no pages")
+    stages.add_argument("--only-render", action="store_true", help="render what was executed before")
+    options = parser.parse_args(arguments)
+    folder, start = options.folder.resolve(), time.monotonic()
     try:
-        html = build(folder)
-    except BuildError as error:
+        check_version()
+        if options.only_render:
+            notebooks = executed.check(folder, check_toc(folder))
+        else:
+            print("== Executing every chapter afresh", flush=True)
+            notebooks = execute(folder)
+        if not options.only_execute:
+            print("== Rendering the pages from the executed chapters; any warning is an error", flush=True)
+            html = finish(folder, notebooks)
+    except (BuildError, NotebookError) as error:
         print(f"\nThe book was not built: {error}", file=sys.stderr)
         return 1
     minutes, seconds = divmod(round(time.monotonic() - start), 60)
+    if options.only_execute:
+        print(f"\nThe chapters are executed ({minutes} min {seconds} s): {notebooks}")
+        return 0
     print(f"\nThe book is built ({len(toc_entries(folder))} pages, {minutes} min {seconds} s): {html / 'index.html'}")
     print("Open this file in a browser, or run 'make serve' and go to http://localhost:8000/")
     return 0

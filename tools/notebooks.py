@@ -127,10 +127,12 @@ def faults(notebook: nbformat.NotebookNode) -> list[str]:
     return found
 
 
-def execute(path: Path) -> nbformat.NotebookNode:
-    """Run the notebook in a fresh kernel, in its own folder; return it in normal form."""
-    notebook = read(path)
-    first_cell.install(notebook)
+def run(notebook, path: Path, folder: Path | None = None, environment: dict | None = None) -> nbformat.NotebookNode:
+    """Fill in the outputs of the notebook read from `path`; return it.
+
+    It runs in a fresh kernel that starts in `folder` (default: the notebook's own) with the given environment (default:
+    this process's). `NotebookError` for a cell that fails or writes to stderr.
+    """
     client = NotebookClient(
         notebook,
         timeout=CELL_TIMEOUT,
@@ -138,17 +140,24 @@ def execute(path: Path) -> nbformat.NotebookNode:
         kernel_name=KERNEL["name"],
         record_timing=False,
         store_widget_state=False,
-        resources={"metadata": {"path": str(path.parent)}},
+        resources={"metadata": {"path": str(folder or path.parent)}},
     )
     try:
-        asyncio.run(client.async_execute())
+        asyncio.run(client.async_execute(env=environment or dict(os.environ)))
     except (CellExecutionError, CellTimeoutError) as error:
         raise NotebookError(f"{path}: {error}") from None
     for position, cell in enumerate(notebook.cells, start=1):
         for output in cell.get("outputs", []):
             if output.output_type == "stream" and output.name == "stderr":
                 raise NotebookError(f"{path}: cell {position} wrote to stderr:\n{output.text}")
-    return normalize(notebook)
+    return notebook
+
+
+def execute(path: Path) -> nbformat.NotebookNode:
+    """Run the notebook in a fresh kernel, in its own folder; return it in normal form."""
+    notebook = read(path)
+    first_cell.install(notebook)
+    return normalize(run(notebook, path))
 
 
 def store(path: Path) -> tuple[bool, list[str]]:

@@ -6,6 +6,18 @@ from ..parameters import initialize
 from ..transformer import Transformer
 from .person import generator
 
+# "Write this yourself": the functions of the library that the tests of question 2 close.
+JACOBIANS = (
+    "residual_gd.jacobian.jacobian",
+    "residual_gd.jacobian.jacobian_blocks",
+    "residual_gd.jacobian.features_jacobian",
+    "residual_gd.jacobian.jvp",
+    "residual_gd.jacobian.vjp",
+    "residual_gd.jacobian._dense",
+    "residual_gd.jacobian.pushforward",
+    "residual_gd.transformer.pullback",
+)
+
 
 def two_sided_map(student_id):
     """Question 1: matrices A, B, C, D of the map X -> A X B + C X^T D, with X of size 2 x 3."""

@@ -7,6 +7,8 @@
 - The explorers' module is copied from the library, and a page that holds an explorer loads it.
 - Live code is off: its extension, which Jupyter Book always loads, would put a script into every page that names an
   address outside and fails.
+- A panel tells what the page's symbols mean (`book_notation`); each page describes itself, and there is one for wrong
+  addresses (`book_head`); a statement can be repeated elsewhere (`book_card`).
 - Proofs are plain text, not boxes; ids are unique, and roles and headers are such that assistive tools read them.
 """
 
@@ -18,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from shutil import copy2
 
+import book_notation
 from docutils import nodes
 
 from residual_gd import explorer
@@ -93,10 +96,11 @@ def tidy(page: str) -> str:
     page = re.sub(r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>", page)
     # No line ends between a formula and the brackets or the stop that belong to it.
     page = FORMULA.sub(lambda m: f'<span class="together">{m[0]}</span>' if m[1] or m[2] else m[0], page)
-    return page.replace(
+    page = page.replace(
         '<div class="bd-sidebar-primary bd-sidebar',
         '<div role="region" aria-label="Book" class="bd-sidebar-primary bd-sidebar',
     )
+    return book_notation.add(page)
 
 
 def _finish(app, exception) -> None:
@@ -116,6 +120,8 @@ def _without_live_code(app) -> None:
 
 
 def setup(app):
+    for part in ("book_head", "book_card"):
+        app.setup_extension(part)
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _name_chapters)
     app.connect("html-page-context", _load_explorers)

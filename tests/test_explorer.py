@@ -13,12 +13,13 @@ from residual_gd.experiments import sentiment_records
 from residual_gd.experiments.records import MANIFEST, PACKAGES
 from residual_gd.experiments.sentiment_explorer import sentiment_explorer
 from residual_gd.experiments.weather_records import recorded_sweeps
-from residual_gd.explorer import Axis, Control, Explorer, Frame, Row, number
+from residual_gd.explorer import Axis, Control, Explorer, Frame, Place, Row, Triangle, number
 from residual_gd.explorer.live import widget
 from residual_gd.explorer.rate import certified_loss
 from residual_gd.explorer.runs import FOUR, beta_sweeps, four_residuals
 from residual_gd.explorer.softmax import three_weights
-from residual_gd.explorer.spectrum import attention_output, merging_tokens
+from residual_gd.explorer.spectrum import attention_output, before_and_after, merging_tokens
+from residual_gd.explorer.triangle import lattice_weights
 from residual_gd.jacobian import softmax_jacobian
 from residual_gd.majorants import softmax_constants
 from residual_gd.matrices import sigma_max, singular_values
@@ -214,6 +215,16 @@ def test_attention_output_shows_singular_values():
         assert frame["read"][2] == number(np.linalg.norm(S - 1 / 3))
 
 
+def test_before_and_after_leaves_rounding_out():
+    of_X, start, end = [3.0, 2.0, 1e-15], [4.0, 1.0, 1e-3], [4.0, 2e-11, 1e-17]
+    explorer = before_and_after(
+        lambda name, beta: (of_X, np.multiply(start, 1 + beta), end), settings=("one", "two"), betas=(0.0, 1.0)
+    )
+    frame = frame_of(explorer, "two", 1.0)
+    assert frame["y"] == [[3, 2, None], [8, 2, 0.002], [4, None, None]]
+    assert frame["read"] == ["2", "3", "1", "0.002", "4"]
+
+
 def test_merging_tokens_shows_the_spread():
     X = 0.15 * np.random.default_rng(2).standard_normal((1, 6, 8))
 
@@ -230,21 +241,66 @@ def test_merging_tokens_shows_the_spread():
     assert frame["y"][1] == stored(kept)
 
 
-def test_three_weights_shows_norms_under_their_bounds():
-    def curvature(s):
-        u = np.array([1.0, -1.0, 0.0]) / np.sqrt(2)
-        return abs(s @ (u - s @ u) ** 3)
+def half_turn(count=360):
+    angle = np.pi * np.arange(count)[:, None] / count
+    plane = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
+    return np.cos(angle) * plane[0] + np.sin(angle) * plane[1]
 
-    explorer = three_weights(softmax_jacobian, curvature, softmax_constants, weights=(0.0, 0.3, 0.9))
-    frame = frame_of(explorer, 0.3)
-    s = np.array([0.3, 0.7 * 0.25, 0.7 * 0.75])
-    assert explorer.payload["x"][10] == 0.25
-    assert frame["y"][0][10] == pytest.approx(sigma_max(softmax_jacobian(s)), rel=5e-3)
-    assert frame["y"][1][10] == pytest.approx(0.5) and frame["y"][2][10] == pytest.approx(curvature(s), rel=5e-3)
-    for first in (0.0, 0.3, 0.9):
-        norms, gamma, second, c_2 = np.array(frame_of(explorer, first)["y"])
-        assert np.all(norms <= gamma + 1e-3) and np.all(second <= c_2 + 1e-3)
-    assert frame_of(explorer, 0.0)["read"] == ["0.5", "(0.00, 0.50, 0.50)", "(0.00, 0.71, -0.71)"]
+
+def moments(s):
+    centered = half_turn() - (half_turn() @ s)[:, None]
+    return centered**2 @ s, abs(centered**3 @ s)
+
+
+def test_three_weights_shows_norms_under_their_bounds():
+    explorer = three_weights(moments, half_turn(), softmax_constants, weights=(0.0, 0.3, 1.0), shares=(0.0, 0.25, 0.5))
+    drawn = explorer.payload["triangle"]
+    lattice = lattice_weights(drawn["side"])
+    assert np.allclose(lattice.sum(axis=1), 1.0) and len(np.unique(lattice, axis=0)) == 25 * 26 / 2
+    first, second = (np.array(m["values"]) for m in drawn["maps"])
+    np.testing.assert_allclose(first, [sigma_max(softmax_jacobian(s)) for s in lattice], rtol=6e-3, atol=1e-12)
+    for values, k in ((first, 0), (second, 1)):
+        assert np.all(values <= [softmax_constants(float(s.max()))[k] + 1e-3 for s in lattice])
+    # The second derivative in every pair of directions is no larger than in the best single one.
+    s = lattice[100]
+    u, v = half_turn(60)[:, None], half_turn(60)[None]
+    pairs = (u - (u @ s)[..., None]) * (v - (v @ s)[..., None])
+    sizes = np.linalg.norm(pairs * s - (pairs @ s)[..., None] * s, axis=-1)  # D^2 softmax[u, v]
+    assert sizes.max() == pytest.approx(second[100], rel=5e-3)
+
+
+def test_three_weights_points_where_the_norms_are_attained():
+    explorer = three_weights(moments, half_turn(), softmax_constants, weights=(0.0, 0.3, 1.0), shares=(0.0, 0.25, 0.5))
+    middle = frame_of(explorer, 0.0, 0.5)  # of the side from token 2 to token 3, which leans to the left by 60 degrees
+    assert middle["at"] == [0.75, 0.433] and middle["turn"] == [120, None]
+    assert middle["read"][:3] == ["(0.00, 0.50, 0.50)", "0.5 of at most 0.5", "(0.00, 0.71, -0.71)"]
+    corner = frame_of(explorer, 1.0, 0.25)
+    assert corner["at"] == [0, 0] and corner["turn"] == [None, None] and corner["read"][2] == "none"
+    s = np.array([0.3, 0.175, 0.525])
+    frame = frame_of(explorer, 0.3, 0.25)
+    values, vectors = np.linalg.eigh(softmax_jacobian(s))
+    x, y = vectors[1:, -1] @ np.array([[1.0, 0.0], [0.5, 0.75**0.5]])
+    assert abs((frame["turn"][0] - np.degrees(np.arctan2(y, x)) + 90) % 180 - 90) <= 1
+    assert frame["read"][1].split()[0] == number(values[-1])
+    fig = explorer.picture()
+    assert [ax.get_title() for ax in fig.axes[:2]] == [m["label"] for m in explorer.payload["triangle"]["maps"]]
+    plt.close(fig)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ([0.5, 0.5, 0.0], "a Place"),
+        (Place(np.array([0.5, 0.5]), (None,)), "weights"),
+        (Place(np.array([0.5, 0.6, -0.1]), (None,)), "weights"),
+        (Place(np.array([0.5, 0.2, 0.2]), (None,)), "weights"),
+        (Place(np.array([0.5, 0.2, 0.3]), ()), "directions"),
+        (Place(np.array([0.5, 0.2, 0.3]), (np.array([np.nan, 0.0, 0.0]),)), "directions"),
+    ],
+)
+def test_a_place_that_is_none_is_named(place, text):
+    with pytest.raises(ValueError, match=text):
+        Triangle("Somewhere", (Control("n", (1,)),), lambda n: place, maps={"largest": np.max}, side=4)
 
 
 def test_four_residuals_shows_the_runs():

@@ -1,4 +1,4 @@
-"""The explorers on the built pages: the keyboard moves them, and what they show are the library's numbers."""
+"""Explorers and labs on the built pages: the keyboard moves them, and what they show are the library's numbers."""
 
 import json
 import math
@@ -8,7 +8,7 @@ import build_book
 import notebooks
 import pytest
 
-from residual_gd.explorer import Explorer
+from residual_gd.explorer import Grid
 
 ROOT = build_book.ROOT
 HTML = ROOT / "_build" / "html"
@@ -19,14 +19,17 @@ EXPLORERS = {
     "03-lipschitz": (1, [], {}),
     "05-rate-theorem": (1, [], {}),
     "06-residual-rank": (2, ["deep = dict("], {}),
-    "07-weather": (1, ["jena = {name: recorded_sweeps("], {"settings": ("W1", "W2")}),
+    "07-weather": (2, ["record = load_embedded()", "memory = setting(", "jena = {name: recorded_sweeps("], {}),
 }
+LABS = ("05-rate-theorem", "06-residual-rank")
 CASES = [(page, k) for page, (count, _, _) in EXPLORERS.items() for k in range(count)]
 MARGIN_OF_PICTURE = 5  # pixels that the curves' box has beyond the axes
+UP = 0.75**0.5  # height of a triangle of side 1
+COLOURS = 25  # of a map
 
 
 def shows(source):
-    return source.rstrip().endswith(".show()") and "plt.show()" not in source
+    return source.rstrip().endswith(".show()") and not source.rstrip().endswith(("plt.show()", "_lab().show()"))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def library():
             _, needed, scope = EXPLORERS[page]
             scope, found = dict(scope), []
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(Explorer, "show", lambda explorer, found=found: found.append(explorer))
+                patch.setattr(Grid, "show", lambda explorer, found=found: found.append(explorer))
                 for k, cell in enumerate(cells):
                     if k == 0 or shows(cell.source) or any(start in cell.source for start in needed):
                         exec(re.sub(r"^(\s*)%.*$", r"\1pass", cell.source, flags=re.MULTILINE), scope)
@@ -60,6 +63,7 @@ def opened(request, visit):
 def state(explorer):
     return {
         "paths": [p.get_attribute("d") for p in explorer.locator(".explorer-curves path").all()],
+        "places": [g.get_attribute("transform") for g in explorer.locator(".explorer-here").all()],
         "reading": explorer.locator(".explorer-reading").inner_text(),
     }
 
@@ -83,7 +87,38 @@ def drawn(explorer, payload):
     return curves
 
 
-def assert_shows(explorer, payload, frame):
+def assert_marks(explorer, frame):
+    """The place and the arrow on every map."""
+    places = explorer.locator(".explorer-here").all()
+    assert len(places) == len(frame["turn"])
+    for place, turn in zip(places, frame["turn"], strict=True):
+        size = float(place.get_attribute("data-size"))
+        x, y = map(float, re.fullmatch(r"translate\((\S+) (\S+)\)", place.get_attribute("transform")).groups())
+        assert [x / size, UP - y / size] == pytest.approx(frame["at"], abs=1e-9)
+        turns = {arrow.get_attribute("transform") for arrow in place.locator("path").all()}
+        assert turns == (set() if turn is None else {f"rotate({-turn})"})
+
+
+def assert_colours(explorer, drawn):
+    """Every small triangle of every map has the colour of the mean of its corners' values."""
+    side = drawn["side"]
+    for group, map_ in zip(explorer.locator(".explorer-map").all(), drawn["maps"], strict=True):
+        size = float(explorer.locator(".explorer-here").first.get_attribute("data-size"))
+        cells = 0
+        for k, path in enumerate(group.locator("path").all()):
+            for cell in re.findall(r"M([^Z]+)Z", path.get_attribute("d")):
+                mean = 0.0
+                for corner in cell.split("L"):
+                    x, y = (float(v) / size for v in corner.split())
+                    j_less_i, j_plus_i = round((2 * x - 1) * side), round(y / UP * side)
+                    i, j = (j_plus_i - j_less_i) // 2, (j_plus_i + j_less_i) // 2
+                    mean += map_["values"][i * (2 * side + 3 - i) // 2 + j] / 3 / map_["range"][1]
+                assert k - 1e-6 <= mean * COLOURS <= k + 1 + 1e-6
+                cells += 1
+        assert cells == side**2
+
+
+def assert_curves(explorer, payload, frame):
     for axis, values, points in zip([payload["axes"]["y"]] * 9, frame["y"], drawn(explorer, payload), strict=False):
         low, high = axis["range"]
         expected = [(x, y) for x, y in zip(payload["x"], values, strict=False) if y is not None]
@@ -92,6 +127,13 @@ def assert_shows(explorer, payload, frame):
             assert x == pytest.approx(x_0, abs=1e-3 * (payload["x"][-1] - payload["x"][0]))
             if low <= y_0 <= high:  # the rest is cut off
                 assert y == pytest.approx(y_0, rel=5e-3, abs=0 if axis["log"] else 1e-3 * (high - low))
+
+
+def assert_shows(explorer, payload, frame):
+    if "triangle" in payload:
+        assert_marks(explorer, frame)
+    else:
+        assert_curves(explorer, payload, frame)
     text = explorer.locator(".explorer-reading").inner_text()
     for label, value in zip(payload["readings"], frame["read"], strict=True):
         assert re.search(re.escape(label) + r"\s+" + re.escape(value), text), (label, value)
@@ -124,7 +166,8 @@ def test_the_keyboard_moves_every_slider(opened):
         slider.press("End")
         after = state(explorer)
         assert slider.get_attribute("aria-valuetext") != told
-        assert after["paths"] != before["paths"] or after["reading"] != before["reading"]
+        drawn = [key for key in ("paths", "places") if after[key] != before[key]]
+        assert drawn or after["reading"] != before["reading"]
         slider.press("ArrowLeft")
         assert slider.get_attribute("aria-valuetext") not in (None, "")
         readings |= {before["reading"], after["reading"]}
@@ -137,6 +180,9 @@ def test_shows_the_librarys_numbers_at_two_settings(opened, library):
     own = library(page)[k]
     text = (HTML / "chapters" / f"{page}.html").read_text(encoding="utf-8")
     payload = json.loads(DATA.findall(text)[k])
+    if "triangle" in payload:
+        assert payload["triangle"] == own.payload["triangle"]
+        assert_colours(explorer, payload["triangle"])
     sliders = explorer.locator("input[type=range]").all()
     for key, end in (("Home", 0), ("End", -1)):
         for slider in sliders:
@@ -220,3 +266,18 @@ def test_in_a_kernel_other_settings_are_computed(visit):
             }"""
         )
         assert outcome == ["1", "2", "computed by the library", "2", "height: too large"]
+
+
+@pytest.mark.parametrize("page", LABS)
+def test_a_lab_is_a_picture_with_run_buttons(visit, page):
+    """No panel: no dead slider stands beside the picture."""
+    with visit(f"chapters/{page}.html") as seen:
+        cell = seen.page.locator(".cell").filter(has_text="_lab().show()")
+        image = cell.locator(".cell_output img")
+        assert image.is_visible() and len(image.get_attribute("alt")) > 20
+        assert "Certified." in cell.locator(".cell_output").inner_text()
+        assert cell.locator("input, button:not(.copybtn), [class*=widget]").count() == 0
+        for place in ("mybinder.org/v2/gh/", "colab.research.google.com/github/"):
+            button = seen.page.locator(f".bd-article p a[href*='{place}']")
+            assert button.is_visible() and button.get_attribute("href").endswith(f"chapters/{page}.ipynb")
+        assert seen.outside == []

@@ -1,9 +1,11 @@
-// An explorer: curves over a grid of settings, moved through by sliders. It draws what Python put into its payload
-// (explorer.py describes it) and computes nothing. Two hosts: anywidget calls `render` in a live kernel; a page of the
-// book calls `hydrate`.
+// An explorer: curves, or a place in a triangle, over a grid of settings moved through by sliders. It draws what Python
+// put into its payload (grid.py, explorer.py and triangle.py say what) and computes nothing. Two hosts: anywidget calls
+// `render` in a live kernel; a page of the book calls `hydrate`.
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARGIN = { top: 12, right: 14, bottom: 46, left: 62 };
+const COLOURS = 25; // steps of the scale of colours, interpolated between these
+const VIRIDIS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 function make(element, attributes, children) {
@@ -110,6 +112,57 @@ function legend(curves) {
   return html("ul", { class: "explorer-legend" }, ...items);
 }
 
+// ---- maps over a triangle, with a place and a direction in each
+
+function colour(k) {
+  const at = (k / (COLOURS - 1)) * (VIRIDIS.length - 1), low = Math.min(Math.floor(at), VIRIDIS.length - 2);
+  return `rgb(${VIRIDIS[low].map((c, i) => Math.round(c + (at - low) * (VIRIDIS[low + 1][i] - c)))})`;
+}
+
+// The place and the direction on map m, all that moves.
+function here({ at, turn }, m, size) {
+  const place = `translate(${at[0] * size} ${(Math.sqrt(0.75) - at[1]) * size})`;
+  const arrow = { d: "M-38 0H38M-29 -7L-38 0L-29 7M29 -7L38 0L29 7", transform: `rotate(${-turn[m]})` };
+  const arrows = turn[m] === null ? [] : [svg("path", { ...arrow, class: "explorer-halo" }), svg("path", arrow)];
+  return svg("g", { class: "explorer-here", transform: place, "data-size": size }, ...arrows, svg("circle", { r: 5 }));
+}
+
+function triangle({ side, corners, maps }, m, frame, size) {
+  const { label, values, range } = maps[m], up = size * Math.sqrt(0.75);
+  // The values run over (i, j), the steps towards tokens 1 and 2; the corners lie left, right and above.
+  const place = ([i, j]) => `${((side - i + j) / side / 2 * size).toFixed(1)} ${((i + j) / side * up).toFixed(1)}`;
+  const share = ([i, j]) => values[(i * (2 * side + 3 - i)) / 2 + j] / range[1];
+  const paths = Array(COLOURS).fill("");
+  const cell = (...ends) => {
+    const mean = ends.reduce((sum, end) => sum + share(end), 0) / 3;
+    paths[Math.min(Math.floor(mean * COLOURS), COLOURS - 1)] += `M${ends.map(place).join("L")}Z`;
+  };
+  for (let i = 0; i < side; i++)
+    for (let j = 0; i + j < side; j++) {
+      cell([i, j], [i + 1, j], [i, j + 1]);
+      if (i + j + 2 <= side) cell([i + 1, j], [i, j + 1], [i + 1, j + 1]);
+    }
+  const cells = paths.map((d, k) => svg("path", { d, fill: colour(k), stroke: colour(k) }));
+  const piece = { width: size / COLOURS + 0.5, height: 9, y: up + 32 };
+  const bar = paths.map((_, k) => svg("rect", { ...piece, x: (k * size) / COLOURS, fill: colour(k) }));
+  const ticks = scale({ log: false, range }, size, false);
+  const words = [
+    [0, up + 19, corners[0]], [size, up + 19, corners[1]], [size / 2, -6, corners[2]], [size / 2, -30, label],
+    ...ticks.ticks.map(([value, text]) => [ticks.at(value), up + 57, text]),
+  ].map(([x, y, text]) => svg("text", { x, y, "text-anchor": "middle" }, text));
+  const map = svg("g", { class: "explorer-map" }, ...cells);
+  const texts = svg("g", { class: "explorer-grid" }, ...bar, ...words);
+  const whole = svg("g", { transform: "translate(35 45)" }, map, here(frame, m, size), texts);
+  const told = { role: "img", "aria-label": `${label} over ${corners.join(", ")}` };
+  return svg("svg", { ...told, width: size + 70, height: up + 110 }, whole);
+}
+
+function pictures(payload, frame, width) {
+  if (!payload.triangle) return [picture(payload, frame, width)];
+  const { maps } = payload.triangle, columns = width < 300 * maps.length ? 1 : maps.length;
+  return maps.map((_, m) => triangle(payload.triangle, m, frame, Math.min(width / columns, 350) - 75));
+}
+
 // ---- the read-out
 
 function readout(labels, values) {
@@ -122,21 +175,12 @@ function readout(labels, values) {
 
 function table({ caption, head, names }, { rows, fails }) {
   const top = head.map((text) => html("th", { scope: "col" }, text));
-  const body = rows.map((cells, k) =>
-    html(
-      "tr",
-      fails.includes(k) ? { class: "explorer-fails" } : {},
-      html("th", { scope: "row" }, names[k]),
-      ...cells.map((text) => html("td", {}, text)),
-    ),
-  );
-  return html(
-    "table",
-    {},
-    html("caption", {}, caption),
-    html("thead", {}, html("tr", {}, ...top)),
-    html("tbody", {}, ...body),
-  );
+  const body = rows.map((cells, k) => {
+    const row = [html("th", { scope: "row" }, names[k]), ...cells.map((text) => html("td", {}, text))];
+    return html("tr", fails.includes(k) ? { class: "explorer-fails" } : {}, ...row);
+  });
+  const parts = [html("thead", {}, html("tr", {}, ...top)), html("tbody", {}, ...body)];
+  return html("table", {}, html("caption", {}, caption), ...parts);
 }
 
 // ---- the whole: sliders, picture, legend, read-out
@@ -154,11 +198,13 @@ export function explore(host, payload, ask = null) {
 
   const draw = () => {
     width = Math.max(280, host.clientWidth || 640);
-    plot.replaceChildren(picture(payload, frame, width));
+    plot.replaceChildren(...pictures(payload, frame, width));
   };
   const show = (next) => {
     frame = next;
-    draw();
+    const moving = plot.querySelectorAll(".explorer-here");
+    moving.forEach((old, m) => old.replaceWith(here(frame, m, Number(old.dataset.size))));
+    if (!moving.length) draw();
     reading.replaceChildren(readout(payload.readings, frame.read));
     if (payload.table) rows.replaceChildren(table(payload.table, frame));
   };
@@ -188,7 +234,7 @@ export function explore(host, payload, ask = null) {
     html("p", { class: "explorer-title" }, payload.title),
     html("div", { class: "explorer-controls" }, ...sliders),
     plot,
-    legend(payload.curves),
+    legend(payload.curves ?? []),
     reading,
     rows,
   );

@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..validation import require
-from .explorer import Axis, Control, Explorer, Frame, number
+from .explorer import Axis, Explorer, Frame
+from .grid import Control, number
 
 WHEN = {"before training": "start", "after training": "end"}
 SHOWN = {"two tokens of a sentence": "token_cosine", "the last tokens of two sentences": "sentence_cosine"}

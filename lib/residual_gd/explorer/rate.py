@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .explorer import Axis, Control, Explorer, Frame, Row, number
+from .explorer import Axis, Explorer, Frame, Row
+from .grid import Control, number
 
 HEAD = ("hypothesis", "measured", "needed", "margin")
 

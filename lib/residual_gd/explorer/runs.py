@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .explorer import Axis, Control, Explorer, Frame, number
+from .explorer import Axis, Explorer, Frame
+from .grid import Control, number
 
 FOUR = {"both residuals": (1, 1), "attention's only": (1, 0), "feed-forward's only": (0, 1), "none": (0, 0)}
 

@@ -2,51 +2,51 @@
 
 import numpy as np
 
-from .explorer import Axis, Control, Explorer, Frame, number
+from .grid import Control, number
+from .triangle import Place, Triangle
 
-POINTS = 41
+FIRST, SECOND = "first derivative", "second derivative"
 
 
-def three_weights(jacobian, curvature, constants, *, weights):
-    """Explorer of both norms along a line through the simplex: the first weight is fixed, the rest is shared out.
+def three_weights(forms, directions, constants, *, weights, shares):
+    """Explorer of both norms over the simplex, with the direction in which each is attained.
 
-    jacobian: s (3,) -> the matrix diag(s) - s s^T. curvature: s -> largest |D^2 softmax| over unit directions.
-    constants: largest weight -> their two bounds (gamma, c_2). weights: the first weight's values, each below 1.
+    directions: (M, 3) unit vectors with sum zero. forms: s (3,) -> the sizes (M,) of the first and (M,) of the second
+    derivative in each of them; a norm is the largest. constants: largest weight -> their two bounds (gamma, c_2).
+    weights: values of the first weight; shares: of token 2's share in the rest.
     """
+    names = (FIRST, SECOND)
 
-    def frame(first):
-        share = np.linspace(0.0, 1.0, POINTS)
+    def norm(k):
+        return lambda s: forms(s)[k].max()
+
+    def frame(first, share):
         rest = 1.0 - first
-        lines = np.stack([np.full(POINTS, first), rest * share, rest * (1.0 - share)], axis=1)
-        values, vectors = np.linalg.eigh(np.stack([jacobian(s) for s in lines]))
-        bounds = np.array([constants(float(s.max())) for s in lines])
-        worst = int(np.argmax(np.round(values[:, -1], 9)))
-        direction = vectors[worst, :, -1]
-        direction = direction * np.sign(direction[np.argmax(np.round(abs(direction), 9))])
-        return Frame(
-            {
-                "first derivative": values[:, -1],
-                "its bound γ": bounds[:, 0],
-                "second derivative": np.array([curvature(s) for s in lines]),
-                "its bound c₂": bounds[:, 1],
-            },
-            {
-                "largest first derivative": number(values[worst, -1]),
-                "at the weights": _vector(lines[worst]),
-                "in the direction": _vector(direction),
-            },
-        )
+        s = np.array([first, rest * share, rest * (1.0 - share)])
+        found, arrows, readings = forms(s), [], {"weights": _vector(s)}
+        for label, sizes, bound in zip(names, found, constants(float(s.max())), strict=True):
+            # Ties, as between two directions that mirror each other, go to the first on every processor.
+            worst = int(np.argmax(np.round(sizes, 9)))
+            arrows.append(_upright(directions[worst]) if sizes[worst] > 1e-9 else None)
+            readings[label] = f"{number(round(float(sizes[worst]), 9))} of at most {number(bound)}"
+            readings[f"direction of the {label.split()[0]}"] = "none" if arrows[-1] is None else _vector(arrows[-1])
+        return Place(s, tuple(arrows), readings)
 
-    return Explorer(
+    return Triangle(
         "How fast three attention weights can move",
-        (Control("weight of token 1", tuple(weights), len(weights) // 3),),
+        (
+            Control("weight of token 1", tuple(weights), len(weights) // 5),
+            Control("share of token 2 in the rest", tuple(shares), len(shares) // 3),
+        ),
         frame,
-        x=np.linspace(0.0, 1.0, POINTS),
-        x_axis=Axis("share of token 2 in the rest", low=0.0, high=1.0),
-        y_axis=Axis("norm", low=0.0, high=0.55),
-        marks={"its bound γ": "dashed", "its bound c₂": "dotted"},
+        maps={f"norm of the {label}": norm(k) for k, label in enumerate(names)},
         anywhere=True,
     )
+
+
+def _upright(direction):
+    """The direction or its opposite: that with the largest entry positive."""
+    return direction * np.sign(direction[np.argmax(np.round(abs(direction), 9))])
 
 
 def _vector(values):

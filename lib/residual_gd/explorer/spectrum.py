@@ -1,8 +1,9 @@
-"""Chapters 3 and 6: one row of softmax, the singular values of Z, tokens that merge with depth."""
+"""Chapters 6 and 7: the singular values of Z, tokens that merge with depth."""
 
 import numpy as np
 
-from .explorer import Axis, Control, Explorer, Frame, number
+from .explorer import Axis, Explorer, Frame
+from .grid import Control, number
 
 
 def attention_output(tokens, attention, singular_values, *, strengths, betas, lengths):
@@ -40,6 +41,34 @@ def attention_output(tokens, attention, singular_values, *, strengths, betas, le
         y_axis=Axis("singular value σⱼ", log=True),
         marks={"of Z": "points", "of attention alone, S X W_V": "points", "of X": "dotted"},
         anywhere=True,
+    )
+
+
+def before_and_after(spectra, *, settings, betas, rounding=1e-10):
+    """Explorer of the singular values of the stacked Z at the start and after training, over beta.
+
+    spectra: (setting, beta) -> the singular values of X, of Z at the start, and of Z after training, each (q,),
+    descending. What lies below ``rounding`` times the largest of its curve is left out, and does not count as rank.
+    """
+    labels = ("of X", "of Z at the start", "of Z after training")
+    found = {(name, beta): [np.asarray(v) for v in spectra(name, beta)] for name in settings for beta in betas}
+
+    def frame(name, beta):
+        kept = [np.where(values > rounding * values[0], values, np.nan) for values in found[name, beta]]
+        readings = {f"rank {label}": str(int(np.sum(values > 0))) for label, values in zip(labels, kept, strict=True)}
+        for label, values in zip(labels[1:], kept[1:], strict=True):
+            readings[f"smallest {label}"] = number(float(np.nanmin(values)))
+        return Frame(dict(zip(labels, kept, strict=True)), readings)
+
+    longest = max(len(values) for curves in found.values() for values in curves)
+    return Explorer(
+        "Weather: singular values of the stacked Z, before and after training",
+        (Control("setting", tuple(settings), 0), Control("residual coefficient β", tuple(betas), 0)),
+        frame,
+        x=np.arange(1, longest + 1),
+        x_axis=Axis("index j", low=0.5, high=longest + 0.5),
+        y_axis=Axis("singular value σⱼ", log=True),
+        marks={"of X": "dotted", "of Z after training": "points"},
     )
 
 

@@ -92,6 +92,8 @@ def tidy(page: str) -> str:
     page = re.sub(r'(<section) id="[a-z]+-content">', r"\1>", page)
     # A list of citations is a list of items.
     page = page.replace(' role="doc-biblioentry"', ' role="listitem"')
+    # The icons come from a font; the script that would draw them once more is heavier than all the rest of a page.
+    page = re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>', "", page)
     # The corner of a table of numbers heads nothing.
     page = re.sub(r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>", page)
     # No line ends between a formula and the brackets or the stop that belong to it.

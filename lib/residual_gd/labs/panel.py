@@ -73,8 +73,8 @@ def _status(text, colour="inherit"):
 def _widget(dial, value):
     look = {
         "description": dial.label,
-        "style": {"description_width": "11rem"},
-        "layout": widgets.Layout(width="24rem", max_width="100%"),
+        "style": {"description_width": "10.5rem"},
+        "layout": widgets.Layout(width="22rem", max_width="100%"),
     }
     if dial.kind == "choice":
         return widgets.Dropdown(options=dial.choices, value=value, **look)

@@ -72,8 +72,11 @@ test: lint $(VENV)/.course ## lint, unit tests, and every chapter's outputs comp
 
 nightly: export OMP_NUM_THREADS := 1
 nightly: export RESIDUAL_GD_EXAMPLES := 1000
-nightly: $(VENV)/.installed ## every statement on 1,000 fresh instances (an hour or two)
+nightly: export RESIDUAL_GD_ALONE := 1
+nightly: $(VENV)/.installed ## every statement on 1,000 fresh instances, every notebook alone (an hour or two)
 	@$(PY) -m pytest tests/test_statements.py -k no_counterexample -n auto -p no:cacheprovider
+	@echo "== Every notebook alone in an empty folder, with the library installed from its wheel"
+	@$(PY) -m pytest tests/test_wheel.py -p no:cacheprovider
 
 browser: $(HTML)/.complete ## read the built pages in a real browser (builds them first when needed)
 	@sh tools/need_chromium.sh

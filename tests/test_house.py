@@ -152,15 +152,6 @@ def test_pdf_without_texlive_says_what_to_install(tmp_path):
     assert "missing: latexmk xelatex" in run.stderr and "sudo apt-get install latexmk texlive-xetex" in run.stderr
 
 
-def test_binder_reads_the_same_pins():
-    lines = (ROOT / ".binder" / "requirements.txt").read_text().splitlines()
-    assert "-r ../requirements.txt" in lines
-    torch = next(line for line in requirements() if line.startswith("torch=="))
-    assert f"{torch}+cpu" in lines
-    assert (ROOT / ".binder" / "runtime.txt").read_text() == "python-3.11\n"
-    assert os.access(ROOT / ".binder" / "postBuild", os.X_OK)
-
-
 def test_ci_runs_the_book_and_its_tests():
     script = (ROOT / ".ci" / "run").read_text()
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

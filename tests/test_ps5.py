@@ -6,11 +6,14 @@ Runs take a second or two each, so that wrong answers to one question are handed
 from functools import lru_cache
 
 import nbformat
+import numpy as np
 import pytest
 from course import versions
 from problem_sets import graded, reference, student_version
 
+from residual_gd.course import ps5
 from residual_gd.experiments.weather import load_embedded
+from residual_gd.experiments.windows import windows as windows_of
 
 IDS = [f"student{k:02d}" for k in range(17)] + ["ada", "Zoë Müller", "0042"]
 BY_QUESTION = {
@@ -304,3 +307,13 @@ def test_a_deleted_test_cell_is_put_back():
     result = graded("ps5", "ada", {"q1": windows(features="cut"), "q4": numbers()}, edit=without)
     assert result.points == dict.fromkeys(FULL, 0) | {"q1-test-2": 2, "q4-test": 1, "q4-test-2": 1}
     assert any("q1-test was missing: put back" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("student_id", ["id1467", *(f"x{k}" for k in range(100))])
+def test_every_month_can_be_standardized(student_id, monkeypatch):  # id1467 once had fog on all four days
+    monkeypatch.delenv("RESIDUAL_GD_STUDENT", raising=False)
+    month, record = ps5.own_month(student_id), load_embedded()
+    assert len(record.values[month.rows]) == 30 * 144 and month.begins.max() + 8 * 18 < 30 * 144
+    assert len(np.unique(month.begins // 144)) == 4 and np.all(np.diff(month.begins) >= 144)
+    cut = windows_of(record, starts=month.begins_in_record)
+    assert cut.repeated_rows == 0 and cut.features.shape == (4, 8, 6)

@@ -96,4 +96,4 @@ def variants(errors, *, constant, reference=None, xlabel="training error"):
 
 def _legend_below(fig, ax):
     handles, labels = ax.get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+    fig.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))

@@ -22,6 +22,8 @@ def test_proofs_are_plain_and_have_ids_of_their_own():
         ('<section id="exercise-content">', "<section>"),
         ('<th class="head"><p></p></th>', "<td></td>"),
         ("<th></th>", "<td></td>"),
+        ('<a href="../_sources/a.ipynb" target="_blank"', '<a href="../_sources/a.ipynb" download'),
+        ('<a href="https://github.com/a/b" target="_blank"', '<a href="https://github.com/a/b" target="_blank"'),
         ('<p>\n  <script src="../_static/vendor/fontawesome/6.5.2/js/all.min.js?digest=d"></script>\n', "<p>\n"),
         ('<div class="citation" id="a" role="doc-biblioentry">', '<div class="citation" id="a" role="listitem">'),
         (f"so {MATH} is", f"so {MATH} is"),

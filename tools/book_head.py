@@ -119,8 +119,11 @@ def _describe(app, pagename, templatename, context, doctree) -> None:
     context["metatags"] = context.get("metatags", "") + tags(
         title, about, address, config.html_baseurl, config.html_title
     )
+    if pagename == LOST_PAGE:
+        context["metatags"] += '<meta name="robots" content="noindex" />\n'
 
 
+LOST_PAGE = "404"
 LOST = """<section id="page-not-found">
 <h1>This page is not here</h1>
 <p>The book has no page at this address. It may have moved. Look for a word of it, or begin with the
@@ -135,7 +138,7 @@ LOST = """<section id="page-not-found">
 
 
 def _lost_page(app):
-    yield "404", {"title": "Page not found", "body": LOST}, "page.html"
+    yield LOST_PAGE, {"title": "Page not found", "body": LOST}, "page.html"
 
 
 def from_root(page: str, base: str) -> str:
@@ -146,7 +149,7 @@ def from_root(page: str, base: str) -> str:
 
 
 def _finish_lost_page(app, exception) -> None:
-    path = Path(app.outdir) / "404.html"
+    path = Path(app.outdir) / f"{LOST_PAGE}.html"
     if exception is None and path.is_file():
         base = urlsplit(app.config.html_baseurl).path or "/"
         path.write_text(from_root(path.read_text(encoding="utf-8"), base), encoding="utf-8")

@@ -9,6 +9,7 @@
   address outside and fails.
 - A panel tells what the page's symbols mean (`book_notation`); each page describes itself, and there is one for wrong
   addresses (`book_head`); a statement can be repeated elsewhere (`book_card`).
+- Run buttons stand on notebooks only, and a download is one.
 - Proofs are plain text, not boxes; ids are unique, and roles and headers are such that assistive tools read them.
 """
 
@@ -64,6 +65,17 @@ def _load_explorers(app, pagename, templatename, context, doctree) -> None:
         app.add_js_file("explorer-loader.js", type="module")
 
 
+def _run_notebooks_only(app, pagename, templatename, context, doctree) -> None:
+    """Run buttons stay with the notebooks: Colab opens no page of text, and a text's cells may need the repository."""
+    if context.get("page_source_suffix") in (None, ".ipynb"):
+        return
+    buttons = [button for button in context["header_buttons"] if button.get("label") != "launch-buttons"]
+    for button in buttons:
+        if button["type"] == "group":
+            button["buttons"] = [b for b in button["buttons"] if b.get("label") != "download-notebook-button"]
+    context["header_buttons"] = buttons
+
+
 def _configure(app, config) -> None:
     version = metadata.version("residual-gd")
     config.version = config.release = version
@@ -96,6 +108,8 @@ def tidy(page: str) -> str:
     page = re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>', "", page)
     # The corner of a table of numbers heads nothing.
     page = re.sub(r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>", page)
+    # A source is downloaded, not shown.
+    page = re.sub(r'(<a href="[^"]*_sources/[^"]*") target="_blank"', r"\1 download", page)
     # No line ends between a formula and the brackets or the stop that belong to it.
     page = FORMULA.sub(lambda m: f'<span class="together">{m[0]}</span>' if m[1] or m[2] else m[0], page)
     page = page.replace(
@@ -127,6 +141,7 @@ def setup(app):
     app.connect("config-inited", _configure)
     app.connect("doctree-resolved", _name_chapters)
     app.connect("html-page-context", _load_explorers)
+    app.connect("html-page-context", _run_notebooks_only, priority=900)
     app.connect("build-finished", _finish)
     _without_live_code(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

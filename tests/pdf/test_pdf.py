@@ -4,6 +4,7 @@ import html
 import json
 import re
 import subprocess
+import unicodedata
 import xml.etree.ElementTree as ElementTree
 
 import build_book
@@ -19,7 +20,8 @@ STATEMENT = r"(?:Definition|Theorem|Lemma|Proposition|Corollary|Remark|Example|A
 
 def letters(text):
     """The text's plain letters and digits: formulas and spaces are written differently in every medium."""
-    return re.sub(r"[^a-z0-9]", "", re.sub(r"\$[^$]*\$", "", text).lower())
+    text = unicodedata.normalize("NFKC", re.sub(r"\$[^$]*\$", "", text))  # italic letters are letters
+    return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 @pytest.fixture(scope="module")

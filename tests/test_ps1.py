@@ -235,6 +235,48 @@ def test_numbers_typed_in_get_full_points():
     assert result.points == result.possible_points, result.messages
 
 
+OTHER_WAYS = {
+    "q2a": """
+from scipy.special import softmax as soft
+
+def attention(X, W_Q, W_K, W_V, beta):
+    G = np.array([(x @ W_Q) @ (x @ W_K).T / len(W_Q[0]) ** 0.5 for x in X])
+    S = np.array([[soft(row) for row in g] for g in G])
+    return [G, S, np.einsum("pij,pjd,de->pie", S, X, W_V) + beta * X]
+""",
+    "q3": """
+def backward(net, theta, at, R):
+    P, n, c = R.shape
+    flat = {name: getattr(at, name).reshape(P * n, -1) for name in "ZEAH"}
+    r, D = R.reshape(P * n, c), []
+    for k in range(P * n):
+        h_bar = theta["W_U"] @ r[k]
+        D.append((h_bar, net.activation.derivative(flat["E"][k]) * (theta["W_2"] @ h_bar)))
+    H_bar, E_bar = (np.array([pair[i] for pair in D]) for i in (0, 1))
+    Z_bar = E_bar @ theta["W_1"].T + net.beta_ffn * H_bar
+    blocks = dict(W_1=flat["Z"].T @ E_bar, W_2=flat["A"].T @ H_bar, W_U=flat["H"].T @ r)
+    return blocks | {"Z": Z_bar.reshape(at.Z.shape), "mine": 0}
+""",
+    "q4a": """
+def backward_attention(net, theta, X, at, Z_bar):
+    g = {b: np.zeros_like(theta[b]) for b in ("W_Q", "W_K", "W_V")}
+    for x, S, z in zip(X, at.S, Z_bar):
+        s_bar = z @ (x @ theta["W_V"]).T
+        g_bar = np.array([(np.diag(s) - np.outer(s, s)) @ b for s, b in zip(S, s_bar)]) / net.d_k**0.5
+        g["W_V"] += x.T @ S.T @ z
+        g["W_Q"] += x.T @ g_bar @ x @ theta["W_K"]
+        g["W_K"] += x.T @ g_bar.T @ x @ theta["W_Q"]
+    return g
+""",
+    "q4b": "def skip_slopes(X, Z, Z_bar, H_bar):\n    return np.array([np.vdot(X, Z_bar), np.vdot(Z, H_bar)])",
+}
+
+
+def test_other_right_ways_get_full_points():
+    result = graded("ps1", STUDENT, reference("ps1") | OWN | OTHER_WAYS)
+    assert result.points == result.possible_points, result.messages
+
+
 def test_empty_gets_nothing():
     result = graded("ps1", STUDENT)
     assert result.total == 0 and result.manual == {"q6": 0.0}

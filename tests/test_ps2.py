@@ -186,7 +186,7 @@ WRONG = {
     "a direction without weight": Wrong(
         {"q4c": ("v_c[:2] = 1 / np.sqrt(2), -1 / np.sqrt(2)", "v_c[-1] = 1.0")},
         lost=("q4c-test",),
-        says={"q4c-test": "it moves logits of tokens without weight"},
+        says={"q4c-test": "it moves logits of tokens whose weight is not 1/"},
     ),
     "hesitation has no third moment": Wrong(
         {"q4d": ("a = (1 - 1 / np.sqrt(3)) / 2", "a = 1 / 2")},
@@ -254,6 +254,38 @@ def test_reference_gets_full_points(student):
 
 def test_numbers_typed_in_get_full_points():
     result = graded("ps2", STUDENT, reference("ps2") | OWN)
+    assert result.points == result.possible_points, result.messages
+
+
+OTHER_WAYS = {
+    "q1a": "def commutation(m, n):\n    return np.eye(m * n)[np.arange(m * n).reshape(m, n, order='F').ravel()]",
+    "q1b": """
+def map_matrix(A, B, C, D):
+    m, n = A.shape[1], B.shape[0]
+    units = [np.eye(m * n)[p].reshape(m, n, order="F") for p in range(m * n)]
+    return np.column_stack([vec(A @ X @ B + C @ X.T @ D) for X in units])
+""",
+    "q2a": """
+def J_1(net, theta, X):
+    at = forward(net, theta, X)
+    Z, slopes = stack(at.Z), net.activation.derivative(stack(at.E))
+    Omega = theta["W_2"] @ theta["W_U"]
+    columns = [np.outer(Z[:, i] * slopes[:, j], Omega[j]).ravel(order="F") for j in range(net.m) for i in range(net.d)]
+    return np.array(columns).T
+""",
+    "q3a": "def J_g(Z, W_U):\n    return np.kron(W_U.T, Z)[:, :: Z.shape[1] + 1]",
+    "q3b": "def gain_gradient(Z, W_U, R):\n    return np.diag(Z.T @ R @ W_U.T)",
+    "q4c": "n, k = ps2.share(ID)\n"
+    "s_c = np.array([1 / k, 1 / k] + [(1 - 2 / k) / (n - 2)] * (n - 2))\n"
+    "v_c = np.array([1.0, -1.0] + [0] * (n - 2)) / 2**0.5",
+    "q5a": "E_small = [[1, 1], [1, -1]]",
+    "q5b": "from scipy.linalg import hadamard\nE_large = hadamard(16)",
+    "q5c": "def safe_bound(E, l):\n    return sigma_max(l * abs(E))",
+}
+
+
+def test_other_right_ways_get_full_points():
+    result = graded("ps2", STUDENT, reference("ps2") | OWN | OTHER_WAYS)
     assert result.points == result.possible_points, result.messages
 
 

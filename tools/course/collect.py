@@ -194,7 +194,7 @@ def _of_group(label, name, files, sets, known):
             yield Broken(student[0], name, str(path), f"it is the notebook of {which}, handed in as {name}")
             continue
         notes = list(student[1])
-        if path.name != f"{which}.ipynb":
+        if sets.named(path.stem) != which:
             notes.append(f"the notebook was named {path.name}")
         for other, _ in candidates:
             if other != path:

@@ -97,6 +97,7 @@ class Explorer(Grid):
             "axes": {"x": _axis(x_axis, self.x.tolist(), "x_axis"), "y": _axis(y_axis, heights, "y_axis")},
             "x": [short(v) for v in self.x.tolist()],
             "curves": [{"label": label, "mark": self._marks.get(label, "line")} for label in self._pattern.curves],
+            "readings": list(self._pattern.readings),
         }
         if self._pattern.rows:
             caption, head = self._table

@@ -68,8 +68,7 @@ class Grid(ABC):
             {"label": c.label, "text": c.text, "start": c.start, "numbers": list(c.values) if c.numeric else None}
             for c in self.controls
         ]
-        self.payload = {"title": title, "controls": sliders, "readings": list(self._pattern.readings)}
-        self.payload |= self._drawing(frames) | {"frames": frames}
+        self.payload = {"title": title, "controls": sliders} | self._drawing(frames) | {"frames": frames}
         size = len(self.json())
         require(size <= LARGEST, "controls", f"a grid of at most {LARGEST} bytes of JSON", f"{size} bytes")
 
@@ -83,7 +82,7 @@ class Grid(ABC):
 
     @abstractmethod
     def _drawing(self, frames) -> dict:
-        """What the payload says beside title, controls, readings and the stored ``frames``."""
+        """What the payload says beside title, controls and the stored ``frames``; "readings" at least, their labels."""
 
     @abstractmethod
     def picture(self):

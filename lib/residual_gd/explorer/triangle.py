@@ -63,7 +63,8 @@ class Triangle(Grid):
             {"label": label, "values": [short(v) for v in values.tolist()], "range": [0, short(float(values.max()))]}
             for label, values in zip(self.labels, self.values, strict=True)
         ]
-        return {"triangle": {"side": self.side, "corners": list(LABELS), "maps": maps}}
+        drawn = {"side": self.side, "corners": list(LABELS), "maps": maps}
+        return {"readings": list(self._pattern.readings), "triangle": drawn}
 
     def picture(self):
         """A figure of the setting at which the sliders start, drawn from the payload."""

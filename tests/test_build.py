@@ -93,6 +93,30 @@ def test_second_rendering_executes_nothing_and_gives_the_same_bytes(book):
         executed.check(book, ["intro", "chapters/one"])
 
 
+def test_latex_has_the_pages_numbers_and_nothing_that_moves(book):
+    """Chapters with and without number; a statement, its proof, an exercise and references to them; outputs."""
+    (book / "_toc.yml").write_text(
+        "format: jb-book\nroot: intro\nparts:\n  - caption: Text\n    numbered: true\n"
+        "    chapters: [{file: chapters/one}]\n  - caption: Appendices\n    chapters: [{file: chapters/two}]\n"
+    )
+    proof = "\n\n:::{prf:proof}\nCount.\n:::\n\n:::{exercise} Two\n:label: ex-two\n\nWhat is $1 + 1$?\n:::\n"
+    explorer = repr("[explorer on the book's pages: sums. Sliders: a: 1 to 2]\n")
+    film = "from IPython.display import HTML\nHTML('<video></video>')"
+    text = "(ch-one)=\n# One\n\n" + STATEMENT + proof
+    write_notebook(book / "chapters" / "one.ipynb", f"print({explorer})", film, text=text)
+    references = "See {numref}`ch-one`, {prf:ref}`thm-one` and {numref}`ex-two`.\n"
+    (book / "chapters" / "two.md").write_text("# Two\n\n" + references)
+    latex = build_book.render(book, build_book.execute(book), "latex")
+    tex = (latex / "book.tex").read_text()
+    assert r"\begin{bookbox}{proved}{\label{\detokenize{chapters/one:thm-one}}}{Theorem 1.1}{ (One)}" in tex
+    assert r"\label{exercise:ex-two}}{}{Exercise 1.1 (Two)}" in tex
+    assert re.search(r"\\begin\{bookproof\}\s+(\\sphinxAtStartPar\s+)?\\sphinxstyleemphasis\{Proof\.\} Count\.", tex)
+    assert re.search(r"\\booknumbered[^%]*\\chapter\{One\}.*\\bookunnumbered[^%]*\\chapter\{Two\}", tex, re.DOTALL)
+    assert r"{Chapter \ref{" in tex and "{Theorem 1.1}" in tex and "{Exercise 1.1}" in tex
+    assert "this picture moves. sums. Sliders: a: 1 to 2" in tex
+    assert "HTML object" not in tex
+
+
 def test_warning_of_the_code_fails(book):
     write_notebook(book / "chapters" / "one.ipynb", "import warnings\nwarnings.warn('planted')")
     with pytest.raises(build_book.BuildError, match=r"wrote to stderr:\n(.*\n)*.*planted"):

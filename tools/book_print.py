@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from sphinx_proof.nodes import NODE_TYPES, proof_node, unenumerable_node
 # What the pages colour alike.
 KINDS = {"definition": "defined", "remark": "aside", "example": "aside"}
 LONG_TABLE = 1500  # letters
+UNSHOWN = re.compile(r"<[\w.]+ object>|\w+\(children=.*\)", re.DOTALL)
 EXPLORER = "[explorer on the book's pages: "
 
 
@@ -140,7 +142,9 @@ def _prepare(app, doctree, docname) -> None:
         for proof in doctree.findall(proof_node):
             _open_proof(proof)
         for block in list(doctree.findall(nodes.literal_block)):
-            if block.astext().startswith(EXPLORER):
+            if UNSHOWN.fullmatch(block.astext().strip()):  # an animation, a video, a widget
+                block.parent.remove(block)
+            elif block.astext().startswith(EXPLORER):
                 text = f"On the book’s pages this picture moves. {block.astext().removeprefix(EXPLORER).rstrip(']')}"
                 block.replace_self(nodes.paragraph("", "", nodes.inline("", text, classes=["explorer"])))
         for image in doctree.findall(nodes.image):

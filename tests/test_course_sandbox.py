@@ -62,7 +62,8 @@ def harm(request, tmp_path_factory):
         "environment": "import os; print(sorted(os.environ), os.getuid(), os.listdir())",
         "shadow": "import residual_gd.course, json, helper; print(json.__file__, residual_gd.__file__, helper.VALUE)",
         "rights": "import os; os.setuid(0); os.mount",
-        "mount": "import subprocess as s\nprint(s.run(['mount', '-o', 'remount,rw', '/'], capture_output=True).returncode)",
+        "mount": "from subprocess import run\n"
+        "print(run(['mount', '-o', 'remount,rw', '/'], capture_output=True).returncode)",
         "show": "from IPython.display import HTML, display; display(HTML('<script>alert(1)</script>'))",
         "lie": "import glob\nfor p in glob.glob('/proc/[0-9]*/fd/*'):\n    try:\n"
         "        open(p, 'w').write('0 {\"finished\": true}\\n')\n    except OSError:\n        pass",

@@ -101,8 +101,7 @@ class Course:
         """Autograde with nbgrader; None, or why it failed."""
         result = self.interface.autograde(one.name, one.student, force=True, create=True)
         if not result["success"]:
-            lines = (result.get("log") or result.get("error") or "no reason given").strip().splitlines()
-            return "nbgrader failed: " + next((line for line in reversed(lines) if "Error" in line), lines[-1])
+            return "nbgrader failed: " + release.reason(result)
         self.remember(f"{one.student}/{one.name}", self.digest(one))
         return None
 
@@ -118,7 +117,7 @@ class Course:
             return None
         result = self.interface.generate_feedback(name, student, force=True)
         if not result["success"]:
-            return "no feedback: " + (result.get("log") or result.get("error") or "").strip()[-300:]
+            return "no feedback: " + release.reason(result)
         self.remember(f"feedback {student}/{name}", digest)
         return None
 

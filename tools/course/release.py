@@ -37,6 +37,12 @@ def api(course: Path, config=None):
     return NbGraderAPI(config=config)
 
 
+def reason(result: dict) -> str:
+    """The line of nbgrader's log that says why something failed."""
+    lines = (result.get("log") or result.get("error") or "no reason given").strip().splitlines()
+    return next((line.strip() for line in reversed(lines) if "Error: " in line), lines[-1].strip())
+
+
 def secrets_of(source: nbformat.NotebookNode) -> set[str]:
     """Lines of the source that students must not see, without blanks around them."""
     hidden, shown = set(), set()
@@ -124,7 +130,10 @@ def release(course: Path, name: str, interface=None) -> list[str]:
     interface = interface or api(course)
     result = interface.generate_assignment(name, force=True, create=True)
     if not result["success"]:
-        return [f"{name}: nbgrader refuses: " + result.get("log", result.get("error", "")).strip()]
+        why = reason(result)
+        if "submissions associated" in why:
+            why += " (cells of a set can be added or removed only before it is graded: move gradebook.db away)"
+        return [f"{name}: nbgrader refuses: {why}"]
     faults = check(course, name)
     if not faults:
         pack(course, name)

@@ -80,11 +80,14 @@ def test_second_rendering_executes_nothing_and_gives_the_same_bytes(book):
         "kernelspec: {name: python3}\n---\n\n" + INTRO + "\n```{code-cell} ipython3\nimport secrets\n"
         "print('drawn', open('_toc.yml').read().count('one'), secrets.token_hex())\n```\n"
     )
+    with (book / "intro.md").open("a") as intro:
+        intro.write("\n```{versions-used}\n```\n")
     source = "import os, secrets\nprint('drawn', len(os.listdir()), secrets.token_hex())"
     write_notebook(book / "chapters" / "one.ipynb", source)
     first = build_book.build(book)
     for page, count in (("intro.html", 1), ("chapters/one.html", 0)):  # the notebook's folder is empty
         assert re.search(rf"drawn {count} [0-9a-f]{{64}}", (first / page).read_text())
+    assert f"numpy {version('numpy')}, " in (first / "intro.html").read_text()
     second = build_book.render(book, executed.check(book, ["intro", "chapters/one"]), base=book / "again")
     assert differences(first, second) == [build_book.COMPLETE]
 

@@ -1,5 +1,7 @@
 """Sphinx extension of the book: where the build has executed the pages (tools/executed.py), render what came out.
 
+The status page is told how long each page ran, and by the directive `versions-used` with which versions.
+
 The variable BOOK_EXECUTED of the environment names the folder. Without it, as in `jupyter-book build .`, this extension
 does nothing, and the notebooks are executed while they are read.
 """
@@ -8,9 +10,30 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+from importlib import metadata
 from pathlib import Path
 
+from docutils import nodes
 from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.util.docutils import SphinxDirective
+
+PACKAGES = ("residual-gd", "numpy", "scipy", "torch", "matplotlib", "pandas", "jupyter-book", "myst-nb")
+
+
+def versions() -> str:
+    """Python, the packages and the machine that execute and render here, in one line."""
+    named = [f"{name} {metadata.version(name)}" for name in PACKAGES]
+    machine = f"{platform.system()} {platform.machine()} with {os.cpu_count()} processors"
+    return f"Python {platform.python_version()}, {', '.join(named)}; {machine}."
+
+
+class VersionsUsed(SphinxDirective):
+    """A paragraph with the versions at the time of execution."""
+
+    def run(self):
+        folder = self.config.book_executed
+        return [nodes.paragraph(text=(folder / "versions.txt").read_text() if folder else versions())]
 
 
 def _record(folder: Path) -> dict:
@@ -41,6 +64,7 @@ def _read_executed(app, docname, source) -> None:
 def setup(app):
     folder = os.environ.get("BOOK_EXECUTED")
     app.add_config_value("book_executed", Path(folder) if folder else None, "", (Path, type(None)))
+    app.add_directive("versions-used", VersionsUsed)
     if folder:
         app.connect("config-inited", _execute_nothing)
         app.connect("builder-inited", _expect_notebooks, priority=900)  # after MyST-NB has made its configuration

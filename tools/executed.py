@@ -19,6 +19,7 @@ from pathlib import Path
 
 import nbformat
 import notebooks
+from book_executed import versions
 from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_notebook
 
 VARIABLE = "BOOK_EXECUTED"  # of the environment: tells the extension where the executed notebooks are
@@ -75,6 +76,7 @@ def execute(book: Path, entries: list[str], jobs: int | None = None) -> Path:
     failures = [str(result) for result in results if isinstance(result, notebooks.NotebookError)]
     if failures:
         raise notebooks.NotebookError("\n".join(failures))
+    (folder / "versions.txt").write_text(versions())
     (folder / RECORD).write_text(json.dumps(dict(zip(pages, results, strict=True)), indent=1) + "\n")
     return folder
 

@@ -1,15 +1,22 @@
 """Chapter 8: means of causal attention, tables and figures of runs; its numbers are those of the records."""
 
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from residual_gd.beyond import causal_softmax
-from residual_gd.experiments import sentiment_records, sentiment_tables
+from residual_gd.experiments import records, sentiment, sentiment_records, sentiment_tables
 from residual_gd.experiments.causal_means import causal_means, cosines_of_means
 from residual_gd.experiments.inside import views
 from residual_gd.experiments.training import pair
 from residual_gd.figures import sentiment as figures
+
+CHAPTER = Path(__file__).resolve().parents[1] / "chapters" / "08-sentiment.ipynb"
 
 
 def curves(errors, dev=None, diverged_at=-1):
@@ -99,5 +106,57 @@ def test_figures_draw_what_they_are_handed():
         plt.close(fig)
 
 
-def test_every_plan_with_held_out_sentences_says_so():
-    assert {name for name, plan in sentiment_records.PLANS.items() if not plan.dev} == {"sentiment-memorize"}
+# ------------------------------------------------------------------------------------------ records and the chapter
+
+STORED = [name for name in sentiment_records.NAMES if (records.RESULTS / f"{name}.json").is_file()]
+
+
+def test_the_record_of_the_embedded_sentences_is_there():
+    assert "sentiment-memorize" in STORED
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_sentiment_record_was_made_with_todays_plan(name):
+    plan, configuration = sentiment_records.PLANS[name], records.load(name)["manifest"]["configuration"]
+    for entry in ("source", "phrases", "tokenizer", "trace_every", "dev"):
+        assert configuration[entry] == getattr(plan, entry)
+    assert configuration["seeds"] == list(range(plan.seeds))
+    recipes = {run: asdict(sentiment_records.recipe(plan.common | how)) for run, how in plan.runs.items()}
+    assert configuration["recipes"] == recipes
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_runs_that_learned_nothing_have_the_constant_error(name):
+    """The counts behind CONSTANT, against the runs that give one answer to every sentence; there is at least one."""
+    runs = sentiment_tables.record_runs(name)
+    stuck = [run for run in runs if run in ("L10-without", "without")]
+    for which, constant in sentiment_tables.CONSTANT[name].items():
+        errors = np.concatenate([sentiment_tables.last_errors(runs, which)[run] for run in stuck])
+        assert np.any(np.isclose(errors, constant, rtol=1e-4) | np.isclose(errors, 1 - constant, rtol=1e-4))
+
+
+def test_constant_error_of_the_embedded_sentences():
+    corpus = sentiment.load_corpus("embedded")
+    assert (
+        sentiment.subset(corpus.train, 512).constant_error
+        == sentiment_tables.CONSTANT["sentiment-memorize"]["training"]
+    )
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_numbers_of_the_chapter_are_those_of_the_records(name):
+    cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    text = "\n".join("".join(output.get("text", "")) for output in outputs)
+    table = sentiment_tables.error_table(sentiment_tables.record_runs(name), sentiment_tables.CONSTANT[name])
+    assert table in text and sentiment_tables.provenance(name) in text
+
+
+def test_no_sentence_in_the_chapter():
+    """No sentence's first six words stand in the notebook."""
+    text = " ".join(re.findall(r"[a-z]+", CHAPTER.read_text(encoding="utf-8").lower()))
+    corpus = sentiment.load_corpus("embedded")
+    for sentences in (corpus.train, corpus.dev):
+        for sentence in sentences.texts:
+            words = re.findall(r"[a-z]+", sentence.lower())
+            assert len(words) < 6 or " ".join(words[:6]) not in text

@@ -20,6 +20,7 @@ EXPLORERS = {
     "05-rate-theorem": (1, [], {}),
     "06-residual-rank": (2, ["deep = dict("], {}),
     "07-weather": (2, ["record = load_embedded()", "memory = setting(", "jena = {name: recorded_sweeps("], {}),
+    "08-sentiment": (1, [], {}),
 }
 LABS = ("05-rate-theorem", "06-residual-rank")
 CASES = [(page, k) for page, (count, _, _) in EXPLORERS.items() for k in range(count)]

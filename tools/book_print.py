@@ -52,14 +52,6 @@ def _visit_solution(translator, node) -> None:
     _begin(translator, "solution", "", rf"\detokenize{{{translator.curfilestack[-1]}:{node['label']}}}")
 
 
-def _visit_proof(translator, node) -> None:
-    translator.body.append("\n\\begin{bookproof}\n")
-
-
-def _leave_proof(translator, node) -> None:
-    translator.body.append("\\end{bookproof}\n")
-
-
 def _environment(name: str):
     """Visitors that put a node into a LaTeX environment."""
     return (
@@ -203,7 +195,7 @@ def _register(app) -> None:
     for kind in (exercise_node, exercise_enumerable_node):
         app.add_node(kind, override=True, latex=(_visit_exercise, _end))
     app.add_node(solution_node, override=True, latex=(_visit_solution, _end))
-    app.add_node(proof_node, override=True, latex=(_visit_proof, _leave_proof))
+    app.add_node(proof_node, override=True, latex=_environment("bookproof"))
     app.add_node(RootHeader, override=True, latex=(_visit_heading, _leave_heading))
     app.add_node(CellInput, override=True, latex=_environment("bookinput"))
     app.add_node(CellOutput, override=True, latex=_environment("bookoutput"))

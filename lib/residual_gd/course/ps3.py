@@ -13,7 +13,7 @@ SMALL = {"W_Q": 0.1, "W_K": 0.1, "W_V": 0.05, "W_1": 0.1, "W_2": 0.05, "W_U": 0.
 
 def constants(rng):
     """Question 1: (f1, f2, alpha, residual) as a network with four blocks might have them, with alpha < ||f1||^2."""
-    f1, half = rng.uniform(0.5, 3.0, 4), rng.uniform(0.0, 1.0, (4, 4))
+    f1, half = rng.uniform(1.0, 3.5, 4), rng.uniform(0.0, 1.0, (4, 4))
     return f1, half + half.T, float(rng.uniform(0.2, 0.6) * f1 @ f1), float(rng.uniform(0.1, 0.2))
 
 

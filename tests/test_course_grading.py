@@ -370,6 +370,8 @@ def test_paths_say_who_and_which(course, path, who, which):
 
 def test_zips_that_are_traps(course, tmp_path, monkeypatch):
     put(tmp_path / "broken_ps1.zip", b"PK no zip")
+    put(tmp_path / "list.csv", b"who,when")
+    put(tmp_path / "paper_12_345_ps1.pdf", b"%PDF")
     put(tmp_path / "up_ps1.zip", zipped(**{"..__..__ps1": answered(course, "ps1", "up")}))
     put(tmp_path / "two_ps1.zip", zipped(a=answered(course, "ps1", "two"), b=answered(course, "ps1", "two", {})))
     (tmp_path / "nothing" / "ps1").mkdir(parents=True)
@@ -379,6 +381,7 @@ def test_zips_that_are_traps(course, tmp_path, monkeypatch):
     assert {(one.student, one.why.split(" (")[0]) for one in broken} == {
         ("broken", "the zip cannot be opened"),
         ("nothing", "there is no notebook in it"),
+        ("paper", "there is no notebook in it"),
     }
     monkeypatch.setattr(collect, "UNPACKED", 1000)
     assert any("larger than" in one.why for one in collect.collect(tmp_path, course, ["ps1"])[1])

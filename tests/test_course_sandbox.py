@@ -210,3 +210,21 @@ def test_a_broken_sandbox_is_no_fault_of_the_submission(monkeypatch):
     monkeypatch.setitem(sandbox.COMMANDS, "unsafe", lambda limits: ["false"])
     with pytest.raises(sandbox.SandboxError, match="does not start"):
         run("unsafe", "1")
+
+
+def test_an_interrupted_run_ends_its_sandboxes(monkeypatch):
+    real, seen = watch.until_end, []
+
+    def interrupt(process, limits):
+        seen.append(process)
+        for _ in range(100):
+            if len(watch.descendants(process.pid)) > 1:
+                break
+            time.sleep(0.1)
+        sandbox.end_all()
+        return real(process, limits)
+
+    monkeypatch.setattr(watch, "until_end", interrupt)
+    with pytest.raises(sandbox.SandboxError):
+        run("bwrap", "import time; time.sleep(100)")
+    assert seen[0].returncode is not None and sandbox._running == set()

@@ -92,7 +92,10 @@ def entries(folder: Path):
     budget = [UNPACKED, ENTRIES]
     for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
         relative = PurePosixPath(path.relative_to(folder).as_posix())
-        if not any(part in SKIPPED or part.startswith(".") for part in relative.parts):
+        # A list of students or the like that lies beside the submissions is none.
+        beside = len(relative.parts) == 1 and path.suffix.lower() not in (".ipynb", ".zip")
+        beside = beside and not (MOODLE.match(path.name) or CANVAS.match(path.stem))
+        if not beside and not any(part in SKIPPED or part.startswith(".") for part in relative.parts):
             yield from _opened(relative, path.read_bytes, path.stat().st_size, budget, 2)
 
 

@@ -191,6 +191,7 @@ def _grade_all(course, todo, kind, jobs, broken):
                     broken.append(collect.Broken(one.student, one.name, one.path, why))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            sandbox.end_all()
             raise
 
 

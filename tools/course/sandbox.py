@@ -204,15 +204,26 @@ def _supervise(command, request, variables, limits, key):
         process = subprocess.Popen(
             command, stdin=given, stdout=subprocess.PIPE, stderr=errors, env=variables, start_new_session=True
         )
+        _running.add(process)
         lines = []
         reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
         reader.start()
         ended = watch.until_end(process, limits)
+        _running.discard(process)
         reader.join(5)
         process.stdout.close() if not reader.is_alive() else None
         errors.seek(0)
         said = errors.read(2000).decode(errors="replace").strip()
     return _genuine(lines, key), ended, said
+
+
+_running: set[subprocess.Popen] = set()
+
+
+def end_all():
+    """End every sandbox that runs now: its submission is run again another time."""
+    for process in list(_running):
+        watch.end(process)
 
 
 def _read(stream, lines):

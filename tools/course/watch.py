@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 EVERY = 0.25  # seconds
@@ -20,7 +21,7 @@ def until_end(process, limits):
         The sandbox, leader of a session.
     limits : Limits
     """
-    end = time.monotonic() + limits.seconds
+    last = time.monotonic() + limits.seconds
     why = None
     while why is None:
         try:
@@ -28,7 +29,7 @@ def until_end(process, limits):
             break
         except subprocess.TimeoutExpired:
             pass
-        if time.monotonic() > end:
+        if time.monotonic() > last:
             why = f"longer than {limits.seconds:g} seconds"
         else:
             family = descendants(process.pid)
@@ -36,14 +37,17 @@ def until_end(process, limits):
                 why = f"more than {limits.processes} processes"
             elif sum(map(memory, family)) > limits.memory:
                 why = f"more than {limits.memory / 1e6:.0f} MB of memory"
-    # Those that left the sandbox's own namespace (there is none in an unsafe run) are ended one by one.
-    for pid in [*descendants(process.pid), process.pid]:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
+    end(process)
     process.wait()
     return why
+
+
+def end(process):
+    """Kill the process and all it started, which an unsafe run has no namespace for, one by one."""
+    if process.poll() is None:
+        for pid in [*descendants(process.pid), process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def descendants(pid):

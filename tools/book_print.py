@@ -144,7 +144,7 @@ def _prepare(app, doctree, docname) -> None:
         for table in doctree.findall(nodes.table):
             _fit_table(table)
         for section in doctree.findall(nodes.section):
-            if isinstance(section[0], nodes.title) and section.astext() == section[0].astext():
+            if isinstance(section[0], nodes.title) and section.astext().strip() == section[0].astext():
                 # sphinx-jupyterbook-latex has moved the bibliography
                 section += nodes.paragraph(text="The list is at the end of the book.")
 

@@ -180,4 +180,4 @@ def test_first_cell_installs_on_colab_only(on_colab, present, installs, monkeypa
     )
     result = shell.run_cell(first_cell.install_lines(URL))
     result.raise_error()
-    assert asked == (["install --quiet git+" + URL] if installs else [])
+    assert asked == ([f'install --quiet "residual-gd[widgets] @ git+{URL}"'] if installs else [])

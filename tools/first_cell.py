@@ -18,7 +18,7 @@ import yaml
 
 TAG = "remove-cell"
 FIRST_LINE = "# On Colab, install the book's library; elsewhere, do nothing."
-LAST_LINE_START = "    %pip install --quiet git+"
+LAST_LINE_START = '    %pip install --quiet "residual-gd[widgets] @ git+'
 
 
 def repository_url() -> str:
@@ -36,7 +36,7 @@ def install_lines(url: str | None = None) -> str:
             "import sys",
             "",
             'if "google.colab" in sys.modules and importlib.util.find_spec("residual_gd") is None:',
-            f"{LAST_LINE_START}{url or repository_url()}",
+            f'{LAST_LINE_START}{url or repository_url()}"',
         ]
     )
 

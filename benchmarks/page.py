@@ -7,6 +7,9 @@ The peer is built from the same executed notebook with Jupyter Book's own theme 
 scripts and extension, and with the same local copy of MathJax. Both are served on localhost and opened in turn, each
 time in a fresh browser context (nothing cached). Prints the median seconds from navigation until MathJax has set the
 last equation, and their ratio: a ratio near 1 says that what the book adds costs the reader nothing.
+
+On two processors that were busy with other work, chapter 5 with 597 equations: 10.6 s, default theme 9.8 s, ratio 1.08
+(single visits from 5 to 16 s; almost all of it is MathJax).
 """
 
 import argparse

@@ -78,9 +78,9 @@ def error_output(name, text):
 
 
 def hidden():
-    """Folders that a submission must not see, the outer ones first."""
-    paths = {Path(p).resolve() for p in (*HIDDEN, Path.home(), ROOT) if Path(p).is_dir()}
-    return sorted(p for p in paths if p != Path("/"))
+    """Folders that a submission must not see, without those that lie in another one."""
+    paths = {Path(p).resolve() for p in (*HIDDEN, Path.home(), ROOT) if Path(p).is_dir()} - {Path("/")}
+    return sorted(p for p in paths if paths.isdisjoint(p.parents))
 
 
 def shown():
@@ -91,10 +91,15 @@ def shown():
     return [p for p in dict.fromkeys(paths) if p.exists() and any(p.is_relative_to(h) for h in hidden())]
 
 
+def python():
+    """The environment's Python, at an address that `shown` has also where ``.venv`` is a link."""
+    return Path(sys.prefix).resolve() / "bin" / Path(sys.executable).name
+
+
 def environment(student):
     """All environment variables that the submission has."""
     return {
-        "PATH": os.pathsep.join([str(Path(sys.prefix) / "bin"), "/usr/local/bin", "/usr/bin", "/bin"]),
+        "PATH": os.pathsep.join([str(python().parent), "/usr/local/bin", "/usr/bin", "/bin"]),
         "HOME": f"{SCRATCH}/home",
         "TMPDIR": SCRATCH,
         "LANG": "C.UTF-8",
@@ -137,7 +142,7 @@ def _unshare(limits):
     spaces = ["--mount", "--net", "--pid", "--ipc", "--uts", "--fork", "--kill-child"]
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     places = {"hide": [str(p) for p in hidden()], "show": [str(p) for p in shown()], "scratch": SCRATCH}
-    return ["unshare", *user, *spaces, sys.executable, "-I", str(JAIL), json.dumps(places | {"disk": limits.disk})]
+    return ["unshare", *user, *spaces, str(python()), "-I", str(JAIL), json.dumps(places | {"disk": limits.disk})]
 
 
 COMMANDS = {"bwrap": _bwrap, "unshare": _unshare, "unsafe": lambda limits: []}
@@ -185,7 +190,7 @@ def execute(kind, cells, *, student, limits=None, modules=(), files=None, fonts=
             "fonts": {name: base64.b64encode(data).decode() for name, data in (fonts or {}).items()},
         }
         variables = {k: v.replace(SCRATCH, scratch) for k, v in environment(student).items()}
-        command = [*COMMANDS[kind](limits), sys.executable, "-I", str(INSIDE)]
+        command = [*COMMANDS[kind](limits), str(python()), "-I", str(INSIDE)]
         reports, ended, said = _supervise(command, json.dumps(request).encode(), variables, limits, key)
     problem = next((r["problem"] for r in reports if "problem" in r), None)
     if problem or not (reports or ended):

@@ -15,7 +15,7 @@ PY := $(VENV)/bin/python
 HTML := _build/html
 EXECUTED := _build/executed
 # Everything the pages are made of: `make browser` and `make pdf` execute the chapters when one of these is newer.
-SOURCES := $(shell find chapters lib assets tools intro.md errata.md references.bib _config.yml _toc.yml \
+SOURCES := $(wildcard results/*.json) $(shell find chapters lib assets tools intro.md errata.md references.bib _config.yml _toc.yml \
 	-type f -not -path '*/__pycache__/*' -not -path '*/.ipynb_checkpoints/*' -not -path '*.egg-info/*' -not -name page.png 2>/dev/null)
 
 export RESIDUAL_GD_PROGRESS := 0

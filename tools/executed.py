@@ -24,7 +24,8 @@ from myst_nb.core.read import is_myst_markdown_notebook, read_myst_markdown_note
 
 VARIABLE = "BOOK_EXECUTED"  # of the environment: tells the extension where the executed notebooks are
 RECORD = "record.json"  # written last, when every notebook ran
-KERNEL_CONFIG = "c = get_config()\nc.InlineBackend.figure_formats = {'retina'}\n"
+# Two dots a point in figures; no word of the kernel about its own connection.
+KERNEL_CONFIG = "c = get_config()\nc.InlineBackend.figure_formats = {'retina'}\nc.IPKernelApp.log_level = 'ERROR'\n"
 
 
 def folder_of(book: Path) -> Path:

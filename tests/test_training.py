@@ -351,7 +351,6 @@ def test_stored_record_was_made_with_todays_recipes(name):
     assert set(record["curves"]) == pieces
 
 
-@pytest.mark.skipif("sentiment-memorize" not in STORED, reason="the record is not there")
 def test_the_shortest_record_can_be_run_again(tmp_path):
     """The first epoch of its smallest network; float32 figures differ a little by processor."""
     run = sentiment_records.experiment("sentiment-memorize", checkpoint_every=16).pieces["L2-with-seed0"]

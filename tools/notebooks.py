@@ -21,6 +21,7 @@ import first_cell
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbconvert.filters import strip_ansi
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -145,7 +146,7 @@ def run(notebook, path: Path, folder: Path | None = None, environment: dict | No
     try:
         asyncio.run(client.async_execute(env=environment or dict(os.environ)))
     except (CellExecutionError, CellTimeoutError) as error:
-        raise NotebookError(f"{path}: {error}") from None
+        raise NotebookError(f"{path}: {strip_ansi(str(error))}") from None
     for position, cell in enumerate(notebook.cells, start=1):
         for output in cell.get("outputs", []):
             if output.output_type == "stream" and output.name == "stderr":

@@ -320,7 +320,7 @@ def test_other_right_answers_count():
 
 @pytest.mark.parametrize("student", [STUDENT, OTHER, "e"])
 def test_each_case_has_its_own_remedy(student):
-    """The four refusals are of four kinds, and three of them can be mended in one way only."""
+    """The four refusals are of four kinds; by scaled matrices and moderate coefficients three have one remedy only."""
     remedies = {}
     for net, theta, X, Y, form in ps3.refusals(student).values():
         F, skips = forward(net, theta, X).F, {"beta_attention": net.beta_attention, "beta_ffn": net.beta_ffn}

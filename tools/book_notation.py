@@ -134,7 +134,7 @@ PANEL = """<aside id="notation" popover="manual" aria-labelledby="notation-title
 <template><dl>{rows}</dl></template>
 <p class="notation-all"><a href="{root}chapters/appendix-notation.html">All of the book's notation</a></p>
 </aside>
-<script defer src="{root}_static/notation.js"></script>
+<script type="module" src="{root}_static/notation.js"></script>
 """
 
 

@@ -1,5 +1,5 @@
 // The panel of notation: set when it is first opened; while one points at a formula, it shows this formula's rows alone.
-const panel = document.getElementById("notation");
+const panel = document.getElementById("notation-panel");
 const button = document.querySelector(".notation-button");
 const hint = panel.querySelector(".notation-hint");
 const back = panel.querySelector(".notation-back");

@@ -57,7 +57,7 @@ def test_every_row_is_found_by_its_own_symbols():
 def test_a_page_gets_its_own_symbols_only():
     text = '<p><span class="math notranslate nohighlight">\\(\\Phi &lt; \\alpha\\)</span></p>'
     page = book_notation.add(PAGE.format(text))
-    assert page.count("data-row=") == 2 and page.count('popovertarget="notation"') == 2
+    assert page.count("data-row=") == 2 and page.count('popovertarget="notation-panel"') == 2
     assert re.search(r'data-symbols="\d+ \d+">\\\(\\Phi &lt; \\alpha\\\)', page)
     assert 'href="../chapters/appendix-notation.html"' in page and 'src="../_static/notation.js"' in page
     assert page.index("<aside") < page.index("</body>")

@@ -120,14 +120,14 @@ def _row(row: int) -> str:
     return f'<div data-row="{row}"><dt>{terms}</dt><dd>{_text(symbol.meaning)}{shape} <small>{codes}</small></dd></div>'
 
 
-BUTTON = """<button type="button" class="btn btn-sm notation-button" popovertarget="notation" title="Notation"
+BUTTON = """<button type="button" class="btn btn-sm notation-button" popovertarget="notation-panel" title="Notation"
   aria-label="Notation of this page">
   <span class="btn__icon-container"><i class="fas fa-square-root-variable"></i></span>
 </button>
 """
-PANEL = """<aside id="notation" popover="manual" aria-labelledby="notation-title">
+PANEL = """<aside id="notation-panel" popover="manual" aria-labelledby="notation-title">
 <header><strong id="notation-title">Notation of this page</strong>
-<button type="button" class="btn btn-sm" popovertarget="notation" popovertargetaction="hide"
+<button type="button" class="btn btn-sm" popovertarget="notation-panel" popovertargetaction="hide"
   aria-label="Close the notation"><i class="fa-solid fa-xmark"></i></button></header>
 <p class="notation-hint">Point at a formula, and its symbols alone stay here.</p>
 <p class="notation-back" hidden><button type="button">Show all symbols of this page</button></p>

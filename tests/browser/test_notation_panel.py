@@ -15,8 +15,8 @@ def opened(request, visit):
         height = seen.page.evaluate("document.documentElement.scrollHeight")
         seen.page.locator(".notation-button").focus()
         seen.page.keyboard.press("Enter")
-        seen.page.locator("#notation dl mjx-container").first.wait_for(timeout=60_000)
-        yield seen, seen.page.locator("#notation"), height
+        seen.page.locator("#notation-panel dl mjx-container").first.wait_for(timeout=60_000)
+        yield seen, seen.page.locator("#notation-panel"), height
 
 
 def rows_shown(panel):
@@ -32,7 +32,7 @@ def test_opens_and_closes_by_keyboard_and_moves_nothing(opened):
     assert box["x"] >= 0 and box["x"] + box["width"] <= seen.width and box["y"] > 300
     assert page.locator(".notation-button").get_attribute("aria-expanded") == "true"
     page.keyboard.press("Tab")  # from the button into the panel
-    assert page.evaluate("document.activeElement.closest('#notation') !== null")
+    assert page.evaluate("document.activeElement.closest('#notation-panel') !== null")
     page.keyboard.press("Escape")
     assert not panel.is_visible()
     assert page.evaluate("document.activeElement.className").endswith("notation-button")
@@ -48,7 +48,7 @@ def test_is_accessible_while_open(opened):
 def test_every_symbol_is_set_and_every_row_belongs_to_the_page(opened):
     seen, panel, _ = opened
     assert panel.locator(".math:not(:has(mjx-container))").count() == 0
-    assert seen.page.locator("#notation mjx-merror, #notation [data-mjx-error]").count() == 0
+    assert seen.page.locator("#notation-panel mjx-merror, #notation-panel [data-mjx-error]").count() == 0
     of_page = seen.page.eval_on_selector_all(
         ".bd-article [data-symbols]", "all => all.flatMap(e => e.dataset.symbols.split(' '))"
     )
@@ -72,8 +72,8 @@ def test_a_formula_shows_its_own_symbols(opened):
             formula.hover()
         else:
             formula.locator("mjx-container[tabindex]").focus()
-        seen.page.wait_for_function("n => document.querySelectorAll('#notation [data-row]:not([hidden])').length == n",
-                                    arg=len(own))  # fmt: skip
+        shown = "n => document.querySelectorAll('#notation-panel [data-row]:not([hidden])').length == n"
+        seen.page.wait_for_function(shown, arg=len(own))
         assert rows_shown(panel) == own
     panel.get_by_role("button", name="Show all symbols").click()
     assert rows_shown(panel) == whole
@@ -82,4 +82,4 @@ def test_a_formula_shows_its_own_symbols(opened):
 def test_without_a_popover_nothing_is_in_the_way(visit):
     """Closed, the panel takes no place, and without scripts the page is whole."""
     with visit(NAME, scripts=False) as seen:
-        assert not seen.page.locator("#notation").is_visible()
+        assert not seen.page.locator("#notation-panel").is_visible()

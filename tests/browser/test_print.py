@@ -68,7 +68,13 @@ def printed(visit):
 def test_boxes_are_not_split_and_sidebars_are_left_out(printed):
     for box in printed.locator(".bd-article :is(.proof, .exercise).admonition").all():
         assert box.evaluate("e => getComputedStyle(e).breakInside") == "avoid"
-    for gone in (".bd-sidebar-primary", ".bd-sidebar-secondary", ".bd-header-article", ".prev-next-area", "#notation"):
+    for gone in (
+        ".bd-sidebar-primary",
+        ".bd-sidebar-secondary",
+        ".bd-header-article",
+        ".prev-next-area",
+        "#notation-panel",
+    ):
         assert not printed.locator(gone).first.is_visible(), gone
 
 

@@ -26,7 +26,7 @@ def test_pages_are_light(desk):
     names = {unquote(urlsplit(url).path).lstrip("/") for url in [desk.page.url, *asked] if url.startswith("http")}
     weights = {name: transferred(HTML / name) for name in names if not name.endswith(FIGURES)}
     heaviest = sorted(weights.items(), key=lambda item: -item[1])[:6]
-    assert any(name.endswith(".html") for name in weights) and any("mathjax" in name for name in weights)
+    assert any(name.endswith(".html") for name in weights) and any(name.endswith(".js") for name in weights)
     assert sum(weights.values()) <= LIMIT, heaviest
 
 

@@ -108,6 +108,9 @@ def tidy(page: str) -> str:
     page = re.sub(r'\s*<script src="[^"]*/fontawesome/[^"]*\.js[^"]*"></script>', "", page)
     # The corner of a table of numbers heads nothing.
     page = re.sub(r'<th(?: class="head")?>(?:<p></p>)?</th>', "<td></td>", page)
+    # A table too wide for the window is moved by the keyboard, too.
+    table = '<div class="pst-scrollable-table-container"'
+    page = page.replace(table + ">", table + ' tabindex="0">')
     # A source is downloaded, not shown.
     page = re.sub(r'(<a href="[^"]*_sources/[^"]*") target="_blank"', r"\1 download", page)
     # No line ends between a formula and the brackets or the stop that belong to it.

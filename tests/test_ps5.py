@@ -40,6 +40,14 @@ def test_the_solutions_get_all_points(student_id):
     assert result.manual == {"q5": None, "q6": None}, "a person grades these"
 
 
+def test_rounding_in_the_steps_costs_nothing():
+    # at beta = 1 the two rules have the same step; here they differ in the last digits, and yet no run ranks first
+    answers = reference("ps5") | {"q2": steps(common=RIGHT_COMMON + " * (1 + 1e-13 * np.arange(len(starts)))")}
+    answers["q4-agreement"] += "\nprint(*(len(set(numbers[:, -1].ravel().tolist())) for numbers in (losses, frozen)))"
+    result = graded("ps5", "ada", answers)
+    assert result.points == FULL and result.printed["q4-agreement"].split() == ["3", "3"]
+
+
 def test_nothing_gets_nothing_and_says_what_is_missing():
     result = graded("ps5", "ada")
     assert result.total == 0 and result.manual == {"q5": 0, "q6": 0} and result.notes == []

@@ -1,18 +1,14 @@
 """The built pages, served on localhost, and a headless Chromium to read them."""
 
 import contextlib
-import functools
 import shutil
-import threading
 from dataclasses import dataclass, field
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import build_book
 import pytest
 from playwright.sync_api import sync_playwright
+from serving import HTML, PAGES, Quiet, served
 
-HTML = build_book.ROOT / "_build" / "html"
-PAGES = [entry + ".html" for entry in build_book.toc_entries(build_book.ROOT)]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # No sandbox: as root, Chromium starts only without it. The rest keeps the browser itself off the network.
 FLAGS = [
@@ -27,23 +23,13 @@ FLAGS = [
 ]
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
 @pytest.fixture(scope="session")
 def address():
     """Address of the served book, with a slash at the end."""
     if not (HTML / build_book.COMPLETE).is_file():
         pytest.fail("no built pages: run 'make book' first", pytrace=False)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(HTML)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Quiet) as found:
+        yield found + "/"
 
 
 @pytest.fixture(scope="session")

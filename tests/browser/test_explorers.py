@@ -7,11 +7,11 @@ import re
 import build_book
 import notebooks
 import pytest
+from serving import HTML
 
 from residual_gd.explorer import Grid
 
 ROOT = build_book.ROOT
-HTML = ROOT / "_build" / "html"
 DATA = re.compile(r'<div class="explorer-data">.*?<script type="application/json">(.*?)</script>', re.DOTALL)
 # The explorers of a chapter, the cells that they stand on beside the imports, and names from cells that take long.
 EXPLORERS = {

@@ -11,9 +11,9 @@ import first_cell
 import notebooks
 import pytest
 import yaml
+from serving import HTML
 
 ROOT = build_book.ROOT
-HTML = ROOT / "_build" / "html"
 BRANCH = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["branch"]
 OWN = address.short(first_cell.repository_url())
 LINK = re.compile(r'href="(https?://[^"]+)"')

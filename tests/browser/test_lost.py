@@ -1,25 +1,21 @@
 """Heads of the pages, and the page for a wrong address, served as GitHub Pages does: under a path, at any depth."""
 
 import re
-import threading
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import book_head
-import build_book
 import first_cell
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from serving import HTML, PAGES, Quiet, served
 
-HTML = build_book.ROOT / "_build" / "html"
 SITE = book_head.site(first_cell.repository_url())
 BASE = urlsplit(SITE).path
-PAGES = [entry + ".html" for entry in build_book.toc_entries(build_book.ROOT)]
 FRAGMENTS = ("webpack-macros.html", "sbt-webpack-macros.html", "index.html")  # of the theme; a redirection
 
 
-class Pages(SimpleHTTPRequestHandler):
+class Pages(Quiet):
     """The site under its path; everything else is its page for wrong addresses."""
 
     def translate_path(self, path):
@@ -34,19 +30,11 @@ class Pages(SimpleHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *arguments):
-        pass
-
 
 @pytest.fixture(scope="module")
 def host():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *a: Pages(*a, directory=str(HTML)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(Pages) as found:
+        yield found
 
 
 @pytest.mark.parametrize("path", ["nothing", "chapters/99-nothing.html", "a/b/c/d/"])

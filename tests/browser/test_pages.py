@@ -4,12 +4,9 @@ import re
 from importlib.metadata import version
 from pathlib import PurePosixPath
 
-import build_book
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-
-HTML = build_book.ROOT / "_build" / "html"
-PAGES = [entry + ".html" for entry in build_book.toc_entries(build_book.ROOT)]
+from serving import HTML, PAGES
 
 
 def assert_clean(seen):

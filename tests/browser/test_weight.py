@@ -6,9 +6,9 @@ from urllib.parse import unquote, urlsplit
 import build_book
 import build_pdf
 import executed
+from serving import HTML
 from trees import differences
 
-HTML = build_book.ROOT / "_build" / "html"
 LIMIT = 1_000_000  # bytes a page, figures apart
 FIGURES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 PACKED = (".woff", ".woff2", *FIGURES)  # a server does not compress these again

@@ -156,7 +156,8 @@ def smallest_radii(right_hand_side, blocks, *, max_iterations=MAX_ITERATIONS) ->
     Iterates rho <- max(rho, (1 + 1e-6) rhs(rho)) from 0. It ends when rhs(rho) <= rho, which the returned bounds
     themselves verify (``Bounds.sound``: the iteration is never trusted), when the gap closes, when the majorants
     overflow, or after ``max_iterations``; ValueError if they overflow at rho = 0.
-    Where rhs is monotone the radii are the least solution up to that factor.
+    Where rhs is monotone the radii are the least solution for rhs times that factor; if there is none, the search
+    fails, although rhs itself may have one.
     Source: prop-certificate-sound.
     """
     rho, bounds = np.zeros(blocks), None

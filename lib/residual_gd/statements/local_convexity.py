@@ -4,10 +4,9 @@ import numpy as np
 
 from ..gram import block_grams, gram
 from ..jacobian import jvp
-from ..parameters import initialize
 from ..pl_inequality import block_constants, projected_pl
 from ..samples import stack
-from ..transformer import Transformer, forward, gradient, loss
+from ..transformer import forward, gradient, loss
 from .base import Control, Draw, at_least, at_most, statement
 from .instances import SMOOTH, Instance, climb, network
 
@@ -112,15 +111,11 @@ def second_difference(at, direction, step):
 
 @not_strongly_convex.control
 def _(rng):
-    # fewer parameters than outputs: only W_U moves the outputs, and Phi is a least-squares problem of full column rank
-    n = 8
-    transformer = Transformer(d=1, d_k=1, m=1, c=1)
-    at = Instance(transformer, initialize(transformer, rng), rng.standard_normal((2, n, 1)), np.zeros((2, n, 1)))
-    at = Instance(*at.parts[:3], forward(*at.parts[:3]).F)
-    head = {b: np.zeros_like(W) for b, W in at.parameters.items()} | {"W_U": np.ones((1, 1))}
-    return Control(
-        f"D = 6 < N c = {2 * n}, along W_U", second_difference(at, head, 1e-3), 0.0, "curvature at the solution"
-    )
+    # away from the zeros of Phi the Hessian has the term <R, D^2 F>, which does not vanish on ker J
+    at = network(Draw(rng), P=1, n=2, d=3, d_k=2, m=3, c=1, beta=1.0, activations=("tanh",))
+    direction, scale = flat_direction(at, rng)
+    curvature = abs(second_difference(at, direction, 1e-4)) / scale
+    return Control("R != 0", curvature, 1e-4, "curvature along a direction of ker J / ||J||^2")
 
 
 @statement(

@@ -187,8 +187,8 @@ def _(rng):
     chapter="rate",
     hypotheses=(
         "phi with bounded phi''",
-        "alpha = (s_- - l_2 r)_+^2 > omega = tau/2 l_2 ||R_0||",
-        "mu = tau / (s_+ + l_2 r)^2, 0 < tau <= 1",
+        "alpha = (sigma_- - l_2 r)_+^2 > omega = tau/2 l_2 ||R_0||",
+        "mu = tau / (sigma_+ + l_2 r)^2, 0 < tau <= 1",
         "r >= sqrt(alpha) ||R_0|| / ((1 - tau/2) (alpha - omega))",
     ),
     starred=True,
@@ -210,7 +210,7 @@ def _(rng):
 
 @rate_kernel.control
 def _(rng):
-    # two equal tokens with different targets: s_- = 0, and the least nonzero singular value promises too much
+    # two equal tokens with different targets: sigma_- = 0, and a positive alpha in its place promises too much
     at = start(Draw(rng), activations=("gelu",), beta=1.0, P=1, n=2, d=2, d_k=1, m=4, c=1)
     X = np.stack([at.X[0, 0], at.X[0, 0]])[None]
     F = forward(at.transformer, at.parameters, X).F
@@ -218,7 +218,7 @@ def _(rng):
     H = forward(at.transformer, at.parameters, X).H[0]
     step = 1.0 / np.linalg.norm(H, 2) ** 2
     run = follow(Instance(at.transformer, at.parameters, X, Y), 0.1 * step, 40)
-    return left_behind("s_- = 0: two equal tokens, s_+ in its place", run, (1.0 - 0.1) ** 2)
+    return left_behind("sigma_- = 0: two equal tokens, mu alpha = 0.1 taken all the same", run, (1.0 - 0.1) ** 2)
 
 
 @statement(

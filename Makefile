@@ -64,6 +64,7 @@ lint: $(VENV)/.installed
 # One thread a process, as in the build; several processes at a time.
 test: export OMP_NUM_THREADS := 1
 test: lint $(VENV)/.course ## lint, unit tests, and every chapter's outputs compared with a fresh run (nbval)
+	@sh tools/need_bubblewrap.sh
 	@echo "== Tests of the library and of the tools"
 	@$(PY) -m pytest tests --ignore=tests/browser --ignore=tests/pdf -n auto --dist loadfile -p no:cacheprovider
 	@echo "== Chapters: every stored output against a fresh run"

@@ -73,7 +73,7 @@ def _independence(at):
 
 
 def flat_direction(at, rng):
-    """A unit direction in the kernel of J, and the largest curvature ||J||^2."""
+    """A unit direction in the null space of J, and the largest curvature ||J||^2."""
     tf, parameters = at.transformer, at.parameters
     J = dense_jacobian(at)
     rank = int(np.sum(np.linalg.svd(J, compute_uv=False) > 0))

@@ -174,6 +174,17 @@ def test_records_that_are_missing_or_incomplete(tmp_path):
     path.write_text(json.dumps(whole)[:-30])
     with pytest.raises(ValueError, match="expected a whole record, got broken JSON"):
         records.load("count", tmp_path)
+    path.write_bytes(json.dumps(whole).encode().replace(b"count", b"c\xf6unt"))
+    with pytest.raises(ValueError, match=r"count\.json: expected a text in UTF-8"):
+        records.load("count", tmp_path)
+    for manifest, message in (
+        (list(whole["manifest"]), "expected a manifest with names, got list"),
+        (whole["manifest"] | {"data": {"a.csv": 12}}, "expected the sha256 of a.csv, got 12"),
+        (whole["manifest"] | {"data": {"a.csv": "12"}}, "expected the sha256 of a.csv, got '12'"),
+    ):
+        path.write_text(json.dumps({"manifest": manifest, "curves": whole["curves"]}))
+        with pytest.raises(ValueError, match=rf"count\.json: {message}"):
+            records.load("count", tmp_path)
 
 
 def test_rounded():
@@ -235,6 +246,44 @@ def test_stored_record_is_complete_and_small(name):
     assert record["manifest"]["name"] == name
     assert (records.RESULTS / f"{name}.json").stat().st_size < 300_000
     assert len(record["manifest"]["commit"].removesuffix("+changes")) == 40
+
+
+DAMAGED_SWEEPS = {
+    "a sweep removed": (
+        lambda c: c.pop("fair"),
+        "weather-jena-W1: expected the sweeps common, fair, uniform, got common",
+    ),
+    "another sweep": (lambda c: c.update(best=c["fair"]), "got common, fair, uniform, best"),
+    "no curves": (lambda c: c.update(fair=[1.0]), "weather-jena-W1, fair: expected curves by name, got list"),
+    "a curve removed": (lambda c: c["fair"].pop("step"), 'weather-jena-W1, fair: expected the curve "step", got betas'),
+    "losses cut": (
+        lambda c: c["fair"].update(relative_loss=c["fair"]["relative_loss"][:10]),
+        r"weather-jena-W1, fair: relative_loss: expected shape \(51, 5, 5\), got \(10, 5, 5\)",
+    ),
+    "iterations cut": (lambda c: c["common"]["iterations"].pop(), r"expected shape \(50, 5, 5\), got \(51, 5, 5\)"),
+    "a ragged curve": (
+        lambda c: c["common"]["min_sigma_min_Z"][3].pop(),
+        "min_sigma_min_Z: expected an array of numbers",
+    ),
+    "too few steps": (lambda c: c["common"]["step"].pop(), r"common: step: expected shape \(5, S\), got \(4, 5\)"),
+    "no scale": (lambda c: c["common"].update(scale=None), "common: scale: expected a finite number > 0, got None"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED_SWEEPS)
+def test_a_damaged_weather_record_is_refused(tmp_path, kind):
+    damage, message = DAMAGED_SWEEPS[kind]
+    record = records.load("weather-jena-W1")
+    damage(record["curves"])
+    (tmp_path / "weather-jena-W1.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=message):
+        weather_records.recorded_sweeps("weather-jena-W1", tmp_path)
+
+
+@pytest.mark.parametrize("argument", ["steps", "trace_every"])
+def test_no_steps_are_refused(argument):
+    with pytest.raises(ValueError, match=f"{argument}: expected an integer >= 1, got 0"):
+        weather_records.experiment("weather-mast-W2", **{argument: 0})
 
 
 @pytest.mark.parametrize("name", weather_records.NAMES)

@@ -10,8 +10,8 @@ from residual_gd.experiments.checkpoints import Checkpoint
 from residual_gd.experiments.forecast import forecast
 from residual_gd.experiments.settings import setting
 from residual_gd.experiments.start_ratio import ratio, start_ratios
-from residual_gd.experiments.start_spectra import rank_correlation, start_spectra
-from residual_gd.experiments.sweeps import BETAS, Sweep, beta_sweep, show, starts, step_grid
+from residual_gd.experiments.start_spectra import largest_change, rank_correlation, start_spectra
+from residual_gd.experiments.sweeps import BETAS, Sweep, beta_sweep, gains, show, starts, step_grid
 from residual_gd.experiments.weather import load_embedded
 from residual_gd.jacobian import jacobian, lambda_max
 from residual_gd.matrices import condition_number
@@ -140,6 +140,24 @@ def test_curves_and_back(data):
     assert again.table() == sweep.table() and again.betas == sweep.betas
 
 
+def test_curves_that_do_not_fit(data):
+    curves = beta_sweep(*data, **SMALL).curves()
+    with pytest.raises(ValueError, match='curves: expected the curve "scale", got betas'):
+        Sweep.from_curves({key: values for key, values in curves.items() if key != "scale"})
+    with pytest.raises(ValueError, match=r"here: max_sigma_max_Z: expected shape \(3, 5, 2\), got \(3, 5\)"):
+        Sweep.from_curves(curves | {"max_sigma_max_Z": curves["max_sigma_max_Z"][..., 0]}, "here")
+    diverged = curves["relative_loss"].tolist()
+    diverged[-1][4] = ["inf", "nan"]
+    assert np.isinf(Sweep.from_curves(curves | {"relative_loss": diverged}).loss[-1, 4, 0])
+
+
+def test_gains_count_digits():
+    losses = np.array([[1e-2, 0.1], [1e-8, 1e-3], [1e-4, 1e-40]])
+    last, best = gains(losses)
+    assert np.allclose(last, [2.0, 28.0]) and np.allclose(best, [4.0, 28.0])
+    assert gains(losses[:, 0]) == (pytest.approx(2.0), pytest.approx(4.0))
+
+
 def test_show():
     shown = {0.123456: "0.12", 1.0: "1.0", 12.0: "12", 123.0: "120", 6.7e6: "6.7e+06", 4.4e-5: "4e-05", 1e-30: "0"}
     assert {value: show(value) for value in shown} == shown
@@ -176,8 +194,16 @@ def test_rank_correlation():
     left = np.array([[1.0, 2.0], [3.0, 4.0]])
     assert rank_correlation(left, left**3) == pytest.approx(1.0)
     assert rank_correlation(left, -left) == pytest.approx(-1.0)
+    assert rank_correlation(left, [[1.0, 2.0], [4.0, 3.0]]) == 0.8  # 1 - 6 * 2 / (4 * 15), without rounding
     with pytest.raises(ValueError, match="right: expected shape"):
         rank_correlation(left, left[0])
+
+
+def test_largest_change():
+    assert largest_change([4.0, 2.0, 1e-12], [4.4, 1.0, 1.0]) == pytest.approx(2.0)
+    assert largest_change([4.0, 2.0, 1e-12], [4.4, 1.0, 1.0], rounding=1e-13) == pytest.approx(1e12)
+    with pytest.raises(ValueError, match=r"after: expected shape \(2\), got \(1\)"):
+        largest_change([1.0, 0.5], [1.0])
 
 
 def test_ratio_is_linear_in_the_inputs_for_uniform_attention(data):
@@ -197,6 +223,8 @@ def test_settings(embedded):
     assert setting("W2", embedded, samples=3, steps=5).X.shape == (3, 5, 64)
     with pytest.raises(ValueError, match="name: expected one of W1, W2, got 'W3'"):
         setting("W3", embedded)
+    with pytest.raises(ValueError, match="samples: expected an integer >= 1, got 0"):
+        setting("W1", embedded, samples=0)
 
 
 def test_the_certain_stall_on_weather(embedded):
@@ -239,6 +267,8 @@ def test_bad_data(data):
     X, Y = data
     with pytest.raises(ValueError, match=r"Y: expected shape \(3, 4, c\)"):
         beta_sweep(X, Y[:2], **SMALL)
+    with pytest.raises(ValueError, match="Y: expected targets that are not all zero, got zeros"):
+        beta_sweep(X, 0 * Y, **SMALL)
     with pytest.raises(ValueError, match="X: expected finite values"):
         beta_sweep(X * np.nan, Y, **SMALL)
     with pytest.raises(ValueError, match="taus: expected at least one"):

@@ -133,6 +133,8 @@ def load(name, folder=RESULTS) -> dict:
         record = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path}: expected a whole record, got broken JSON ({error})") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected a text in UTF-8, got other bytes ({error})") from None
     complete(record, str(path))
     return record
 
@@ -141,6 +143,7 @@ def complete(record, where="record") -> None:
     """ValueError, with what is missing, unless ``record`` has a whole manifest and at least one curve."""
     require(isinstance(record, dict) and {"manifest", "curves"} <= set(record), where, "manifest and curves", "others")
     manifest, curves = record["manifest"], record["curves"]
+    require(isinstance(manifest, dict), where, "a manifest with names", type(manifest).__name__)
     for key, kind in MANIFEST.items():
         require(key in manifest, where, f'"{key}" in the manifest', "none")
         require(
@@ -149,7 +152,7 @@ def complete(record, where="record") -> None:
     for package in PACKAGES:
         require(package in manifest["versions"], where, f"the version of {package}", "none")
     for file, found in manifest["data"].items():
-        require(len(found) == 64, where, f"the sha256 of {file}", repr(found))
+        require(isinstance(found, str) and len(found) == 64, where, f"the sha256 of {file}", repr(found))
     require(isinstance(curves, dict) and len(curves) > 0, where, "at least one curve", "none")
 
 

@@ -27,7 +27,8 @@ def setting(name: str, record: Record, *, samples=None, steps=8, seed=0, **optio
         embed, usual = partial(_embedding, rng), 16
     else:
         embed, usual = partial(_features, rng), 4
-    return windows(record, samples=samples or usual, steps=steps, feature_map=embed, **options)
+    samples = usual if samples is None else samples
+    return windows(record, samples=samples, steps=steps, feature_map=embed, **options)
 
 
 def _embedding(rng, E):

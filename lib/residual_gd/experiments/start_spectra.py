@@ -65,9 +65,20 @@ class StartSpectra:
 
 
 def rank_correlation(left, right) -> float:
-    """Spearman's rank correlation of two arrays of one shape."""
+    """Spearman's rank correlation of two arrays of one shape, to 12 decimals; the rest is rounding."""
     left, right = finite_array(left, "left"), finite_array(right, "right", np.shape(left))
-    return float(spearmanr(left.ravel(), right.ravel()).statistic)
+    return round(float(spearmanr(left.ravel(), right.ravel()).statistic), 12)
+
+
+def largest_change(before, after, rounding=1e-10) -> float:
+    """The largest factor by which a singular value changed, up or down; before, after: (q,), descending.
+
+    What lies below ``rounding`` times the largest of ``before`` is left out. ValueError for other shapes.
+    """
+    before = finite_array(before, "before", ("q",))
+    after = finite_array(after, "after", before.shape)
+    kept = before > rounding * before[0]
+    return float(np.exp(np.max(abs(np.log(after[kept] / before[kept])))))
 
 
 def _size(value):

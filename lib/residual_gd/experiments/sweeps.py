@@ -15,9 +15,10 @@ from ..transformer import Transformer
 from ..validation import finite_array, one_of, positive_float, positive_int, require
 
 BETAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+ROUNDING = 1e-28  # a relative loss, or a ratio, below this is rounding
 
 
-def show(value, rounding=1e-28) -> str:
+def show(value, rounding=ROUNDING) -> str:
     """A measured number with the digits that another processor repeats: two, one below 0.001, none below rounding."""
     if not np.isfinite(value):
         return "diverged"
@@ -77,13 +78,22 @@ class Sweep:
         }
 
     @classmethod
-    def from_curves(cls, curves) -> "Sweep":
-        """The sweep of ``curves``; in place of all samples it knows the extreme ones, and it has no trace."""
-        names = ("step", "relative_loss", "min_sigma_min_Z", "max_sigma_max_Z")
-        step, loss, low, high = (np.asarray(curves[name], dtype=float) for name in names)
-        scale = curves["scale"]
-        betas, iterations = tuple(curves["betas"]), np.asarray(curves["iterations"])
-        return cls(betas, iterations, step, loss * scale, scale, low[..., None], high[..., None], None)
+    def from_curves(cls, curves, where="curves") -> "Sweep":
+        """The sweep of ``curves``; in place of all samples it knows the extreme ones, and it has no trace.
+
+        ValueError that names ``where`` if a curve is missing or its shape does not fit the others.
+        """
+        require(isinstance(curves, dict), where, "curves by name", type(curves).__name__)
+        traced = ("relative_loss", "min_sigma_min_Z", "max_sigma_max_Z")
+        for key in ("betas", "iterations", "step", "scale", *traced):
+            require(key in curves, where, f'the curve "{key}"', ", ".join(curves) or "none")
+        betas = finite_array(curves["betas"], f"{where}: betas", ("B",))
+        iterations = finite_array(curves["iterations"], f"{where}: iterations", ("K",)).astype(int)
+        step = finite_array(curves["step"], f"{where}: step", (len(betas), "S"))
+        scale = positive_float(curves["scale"], f"{where}: scale")
+        grid = (len(iterations), *step.shape)
+        loss, low, high = (_numbers(curves[key], f"{where}: {key}", grid) for key in traced)
+        return cls(tuple(betas.tolist()), iterations, step, loss * scale, scale, low[..., None], high[..., None], None)
 
     def table(self) -> str:
         """The last relative loss (median and range of the seeds) and the median of the paper's ratio, by beta.
@@ -95,6 +105,26 @@ class Sweep:
             median, low, high = (show(x) for x in (np.median(loss), loss.min(), loss.max()))
             lines.append(f"{beta:4.2f}   {median:>7s}  ({low} to {high})".ljust(43) + f"{show(np.median(ratio)):>7s}")
         return "\n".join(lines)
+
+
+def _numbers(values, name, shape):
+    """``values`` as an array of this shape; infinite ones and NaN, which a record holds as text, are allowed."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}: expected an array of numbers, got rows of different lengths or no numbers") from None
+    require(array.shape == shape, name, f"shape {shape}", array.shape)
+    return array
+
+
+def gains(losses, rounding=ROUNDING):
+    """How many times as many digits as with the first beta are won with the last, and with the best: each (...).
+
+    losses: (B, ...) losses relative to that of the zero function, below 1, by beta. What is below ``rounding`` counts
+    as ``rounding``.
+    """
+    digits = -np.log10(np.maximum(losses, rounding))
+    return digits[-1] / digits[0], digits.max(axis=0) / digits[0]
 
 
 def beta_sweep(X, Y, *, tau=1.0, **options) -> Sweep:
@@ -147,6 +177,8 @@ def step_grid(
     taus = tuple(positive_float(float(t), "taus") for t in finite_array(taus, "taus", ("T",)))
     require(len(taus) > 0, "taus", "at least one fraction", "none")
     betas, seeds = network.beta_attention, len(runs)
+    scale = 0.5 * float(np.sum(np.asarray(Y) ** 2))
+    require(scale > 0, "Y", "targets that are not all zero", "zeros")
     sizes = np.reshape(taus, (-1, 1, 1)) * _steps(network, runs, X, step)
     start = stack_runs(runs * (len(taus) * len(betas)))
     batch = (network.with_beta(np.tile(np.repeat(betas, seeds), len(taus))), start, X, Y)
@@ -155,7 +187,7 @@ def step_grid(
         trace = descend(*batch, steps=steps, label=f"{sizes.size} runs", **how)
     else:
         trace = _in_parts(checkpoint, checkpoint_every, *batch, steps, how)
-    scale, each = 0.5 * float(np.sum(np.asarray(Y) ** 2)), len(betas) * seeds
+    each = len(betas) * seeds
     parts = (_part(trace, slice(t * each, (t + 1) * each)) for t in range(len(taus)))
     return tuple(_sweep(betas, seeds, part, scale) for part in parts)
 

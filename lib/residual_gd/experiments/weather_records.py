@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..data import MAST_EXTRACT
-from ..validation import one_of
+from ..validation import one_of, positive_int, require
 from .records import RESULTS, Experiment, load
 from .settings import setting
 from .sweeps import BETAS, Sweep, step_grid
@@ -15,7 +15,7 @@ SWEEPS = {  # what each record holds: the step rule and the scale of W_Q and W_K
     "fair": {"step": "fair", "sigma_Q": 1.0},
     "uniform": {"step": "common", "sigma_Q": 0.0},
 }
-JENA_ROWS = 4000  # of the file of 2009-2016: four weeks of January 2009
+JENA_ROWS = 4000  # read of the file of 2009-2016; the windows are cut from the first 16 days (W1) or 4 (W2) of 2009
 JENA_COLUMNS = ("p", "T", "Tpot", "Tdew", "rh", "VPmax", "VPact", "VPdef", "sh", "H2OC", "rho")  # all but the wind
 NAMES = {  # source, setting, steps, stride of the trace
     "weather-mast-W2": ("mast", "W2", 500, 10),
@@ -27,10 +27,11 @@ NAMES = {  # source, setting, steps, stride of the trace
 def experiment(name, *, steps=None, trace_every=None) -> Experiment:
     """The experiment whose record is ``name``. steps, trace_every: other ones than the record has, for tests.
 
-    ValueError for an unknown name; for Jena's the errors of ``load_jena``.
+    ValueError for an unknown name or a number that is no integer >= 1; for Jena's the errors of ``load_jena``.
     """
     source, setting_name, whole, stride = NAMES[one_of(name, NAMES, "name")]
-    steps, trace_every = steps or whole, trace_every or stride
+    steps = whole if steps is None else positive_int(steps, "steps")
+    trace_every = stride if trace_every is None else positive_int(trace_every, "trace_every")
     configuration = {
         "source": source,
         "setting": setting_name,
@@ -50,9 +51,13 @@ def experiment(name, *, steps=None, trace_every=None) -> Experiment:
 
 
 def recorded_sweeps(name, folder=RESULTS) -> dict[str, Sweep]:
-    """The sweeps of a record by name ("common", "fair", "uniform"); errors as in ``records.load``."""
+    """The sweeps of a record by name ("common", "fair", "uniform").
+
+    Errors as in ``records.load``; ValueError for a record with other sweeps, and for one whose curves do not fit.
+    """
     curves = load(one_of(name, NAMES, "name"), folder)["curves"]
-    return {sweep: Sweep.from_curves(found) for sweep, found in curves.items()}
+    require(set(curves) == set(SWEEPS), name, "the sweeps " + ", ".join(SWEEPS), ", ".join(curves))
+    return {sweep: Sweep.from_curves(found, f"{name}, {sweep}") for sweep, found in curves.items()}
 
 
 def _windows(source, setting_name, path):

@@ -74,22 +74,25 @@ def step_sizes(taus, panels, betas):
     return fig
 
 
-def predictions(panels, betas, *, xlabels, ylabel="measured loss"):
-    """Measured losses (B, S) over two predictors, a point for each run: (predictor, measured, diagonal) a panel.
+def predictions(panels, betas, *, rows=1, ylabel="measured loss"):
+    """Measured losses over a predictor, a point for each run.
 
-    diagonal: the predictor is a loss too, and the line of equal losses is drawn. Returns the figure.
+    panels: (title, xlabel, predictor, measured, diagonal) for each; predictor, measured: (B, S) for B coefficients
+    ``betas``; diagonal: the predictor is a loss too, and the line of equal losses is drawn. They fill ``rows`` rows,
+    one after the other. Returns the figure.
     """
     with style():
-        fig, axes = subplots(1, len(panels))
-        for ax, (predictor, measured, diagonal), xlabel in zip(np.atleast_1d(axes), panels, xlabels, strict=True):
+        fig, axes = subplots(rows, len(panels) // rows, squeeze=False)
+        for ax, (title, xlabel, predictor, measured, diagonal) in zip(axes.flat, panels, strict=True):
             for k, beta in enumerate(betas):
                 ax.plot(predictor[k], measured[k], "o", color=heat(k, len(betas)), label=rf"$\beta={beta:g}$")
             if diagonal:
                 ends = [min(predictor.min(), measured.min()), max(predictor.max(), measured.max())]
                 ax.plot(ends, ends, "--", color=FAINT, linewidth=1.0, label="equal")
-            ax.set(xscale="log", yscale="log", xlabel=xlabel)
-        np.atleast_1d(axes)[0].set_ylabel(ylabel)
-        np.atleast_1d(axes)[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+            ax.set(xscale="log", yscale="log", xlabel=xlabel, title=title)
+        for ax in axes[:, 0]:
+            ax.set_ylabel(ylabel)
+        axes[-1, -1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return fig
 
 

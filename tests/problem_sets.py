@@ -153,7 +153,7 @@ def _result(notebook, notes):
 
 def _preload(notebook):
     """Import, before the fork, what every run imports; the names of the library's modules that the notebook uses."""
-    library = versions.library_modules(notebook)
+    library = versions.imported_modules(notebook)
     for name in ("matplotlib.pyplot", "numpy", "torch", *library):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

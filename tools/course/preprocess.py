@@ -115,7 +115,7 @@ def run_once(notebook, student, folder, kind, limits):
     request = [cells, student, kind, repr(limits), {name: hashlib.sha256(b).hexdigest() for name, b in files.items()}]
     key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
     if key not in _runs:
-        modules = versions.library_modules(notebook)
+        modules = versions.imported_modules(notebook)
         draws = any(word in cell["source"] for cell in cells for word in ("matplotlib", "figures"))
         fonts = probe.fonts() if draws else {}
         _runs[key] = sandbox.execute(

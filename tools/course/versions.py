@@ -78,7 +78,7 @@ def grade_id(cell) -> str | None:
     return name if name and isinstance(name, str) else None
 
 
-def library_modules(notebook: nbformat.NotebookNode) -> list[str]:
+def imported_modules(notebook: nbformat.NotebookNode) -> list[str]:
     """Dotted names of the library that the locked code cells import: modules, and perhaps names in them."""
     names = {"residual_gd.course"}
     for cell in notebook.cells:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -107,14 +108,17 @@ def test_figures_draw_what_they_are_handed():
 
 # ------------------------------------------------------------------------------------------ records and the chapter
 
-STORED = [name for name in sentiment_records.NAMES if (records.RESULTS / f"{name}.json").is_file()]
+
+@pytest.mark.parametrize("name", sentiment_records.NAMES)
+def test_the_record_is_there_and_was_made_as_planned(name):
+    plan, configuration = sentiment_records.PLANS[name], records.load(name)["manifest"]["configuration"]
+    recipes = {run: asdict(sentiment_records.recipe(plan.common | how)) for run, how in plan.runs.items()}
+    assert configuration["recipes"] == recipes and configuration["seeds"] == list(range(plan.seeds))
+    for key in ("source", "phrases", "tokenizer", "dev", "trace_every"):
+        assert configuration[key] == getattr(plan, key), key
 
 
-def test_the_record_of_the_embedded_sentences_is_there():
-    assert "sentiment-memorize" in STORED
-
-
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", sentiment_records.NAMES)
 def test_runs_that_learned_nothing_have_the_constant_error(name):
     """The counts behind CONSTANT, against the runs that give one answer to every sentence; there is at least one."""
     runs = sentiment_tables.record_runs(name)
@@ -132,7 +136,7 @@ def test_constant_error_of_the_embedded_sentences():
     )
 
 
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("name", sentiment_records.NAMES)
 def test_numbers_of_the_chapter_are_those_of_the_records(name):
     cells = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
